@@ -1,0 +1,47 @@
+// An RDMA or atomic operation under way: owned by the caller, linked into the engine until done.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hca/layout.hpp"
+#include "hca/status.hpp"
+
+namespace weft::hca::emu {
+
+/// Local memory of an operation: `layout` null means contiguous bytes at `base + offset`.
+/// Whoever posts it has checked lkey and bounds, and keeps layout and memory alive until completion.
+struct LocalMemory {
+  std::byte* base = nullptr;
+  const Layout* layout = nullptr;
+  std::uint64_t offset = 0;  ///< into the packed stream of `layout`, or added to `base`
+};
+
+/// Remote memory: an address that the key covers.
+struct RemoteMemory {
+  std::uint64_t addr = 0;
+  std::uint32_t rkey = 0;
+};
+
+enum class AtomicOp : std::uint8_t { fetch_add, swap, compare_swap, fetch_and, fetch_or, fetch_xor };
+
+/// Completed exactly once, from Context::progress() of the posting process, in the thread that
+/// calls it.
+struct Operation {
+  using Done = void (*)(Operation* self, WcStatus status);
+  Done done = nullptr;
+  std::uint64_t result = 0;  ///< atomics: the value before
+
+  // Of the engine; not for callers.
+  LocalMemory local{};
+  std::uint64_t length = 0;
+  std::uint64_t moved = 0;
+  Operation* next = nullptr;
+  std::uint32_t id = 0;
+  std::uint32_t rkey = 0;
+  std::uint64_t remote_addr = 0;
+  WcStatus status = WcStatus::success;
+  std::uint8_t kind = 0;
+};
+
+}  // namespace weft::hca::emu
