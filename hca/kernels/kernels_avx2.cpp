@@ -1,0 +1,30 @@
+// Kernels for processors with AVX2.
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "hca/kernels/kernels_tables.hpp"
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,bmi,bmi2")
+#endif
+
+#define WEFT_KERNELS_VECTOR 32
+#include "hca/kernels/kernels.ipp"
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace weft::hca::kernels {
+const Table avx2_table = make_table("avx2");
+}
+
+#endif
