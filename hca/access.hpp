@@ -20,6 +20,8 @@ constexpr Access operator|(Access a, Access b) noexcept {
 constexpr Access operator&(Access a, Access b) noexcept {
   return static_cast<Access>(static_cast<std::uint32_t>(a) & static_cast<std::uint32_t>(b));
 }
-constexpr bool allows(Access have, Access need) noexcept { return (have & need) == need; }
+constexpr bool allows(Access have, Access need) noexcept {
+  return (have & need) == need;
+}
 
 }  // namespace weft::hca

@@ -11,7 +11,7 @@ struct Address {
   std::uint64_t segment_id;  ///< random; also written in the segment itself
   std::uint64_t start_time;  ///< of the process, field 22 of /proc/PID/stat
   std::uint32_t pid;
-  std::uint32_t fd;   ///< of the segment's memfd, opened by peers as /proc/PID/fd/FD
+  std::uint32_t fd;  ///< of the segment's memfd, opened by peers as /proc/PID/fd/FD
   std::uint32_t uid;
   std::uint32_t abi;  ///< version of the segment's structure
   bool operator==(const Address&) const = default;

@@ -1,121 +1,140 @@
-// Context: one open of the emulated HCA by one process. Link: its wire to one other context.
+// Context: one open of the emulated HCA by one process.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
+#include <vector>
 
-#include "hca/access.hpp"
 #include "hca/emu/address.hpp"
-#include "hca/emu/operation.hpp"
-#include "hca/layout.hpp"
+#include "hca/emu/device_file.hpp"
+#include "hca/emu/domain.hpp"
+#include "hca/emu/engine.hpp"
+#include "hca/emu/helper.hpp"
+#include "hca/emu/link.hpp"
+#include "hca/emu/segment.hpp"
 
 namespace weft::hca::emu {
 
-class Link;
-class Engine;
-
 struct ContextOptions {
   std::string device = "weft0";
-  bool helper_thread = true;  ///< started with the first connection; sleeps until a peer rings
-};
-
-/// What a key stands for.
-struct Region {
-  std::uint64_t addr = 0;    ///< first address by which the key is used (0: zero-based)
-  std::uint64_t length = 0;  ///< bytes that the key covers
-  std::byte* base = nullptr;  ///< where they are; with a layout, the base of its offsets
-  LayoutPtr layout{};         ///< null: contiguous
-  Access access = Access::all;
-  std::uint32_t pd = 0;
-};
-
-/// Limits of the wire that callers plan with.
-struct WireLimits {
-  static constexpr std::size_t max_short = 1024;        ///< am_short, header of 8 bytes included
-  static constexpr std::size_t max_bcopy = 16 * 1024;   ///< am_reserve, one bulk slot
-  static constexpr std::size_t max_write_short = 1024;  ///< write_short
+  /// The keys to work with; null: keys of its own.
+  std::shared_ptr<Domain> domain{};
+  /// What the context is for, shown by weft-info; at most 15 characters.
+  std::string purpose{};
+  /// Let the helper thread carry on own operations as soon as they are posted, not only when a peer
+  /// finds nobody attending.
+  bool eager_helper = false;
 };
 
 class Context {
  public:
-  /// Opens the device (errors: ENOSPC no shared memory, EACCES, EPROTO another version of the file).
+  /// Opens the device. Throws hca::Error: ENOSPC (no shared memory), EACCES, EPROTO (a device file
+  /// of another version).
   static std::unique_ptr<Context> open(const ContextOptions& options = {});
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  [[nodiscard]] const Address& address() const noexcept;
+  [[nodiscard]] const Address& address() const noexcept { return segment_.header().self; }
+  [[nodiscard]] Domain& domain() noexcept { return engine_.domain(); }
+  [[nodiscard]] DeviceFile& device() noexcept { return device_; }
   /// True when the peer is on this node, of this user and of this version; itself included.
   [[nodiscard]] bool reachable(const Address& peer) const noexcept;
 
-  /// The link to a peer: one per pair of contexts, shared by its users, closed with the last of
-  /// them. Throws hca::Error: EHOSTUNREACH the peer is gone, ENOSPC it has no free port.
+  /// The link to a peer, one per pair of contexts. Throws hca::Error: EHOSTUNREACH the peer is
+  /// gone, ENOSPC all its ports are taken, EPROTO, EACCES.
   std::shared_ptr<Link> connect(const Address& peer);
 
-  /// Enters a region and returns its key (lkey and rkey in one; never 0).
-  std::uint32_t register_region(Region region);
-  /// Invalidates the key; returns when no operation holds it. EINVAL for a key that is not there.
-  void deregister(std::uint32_t key);
+  std::uint32_t register_region(Region region) {
+    return domain().register_region(std::move(region));
+  }
+  void deregister(std::uint32_t key) { domain().deregister(key); }
 
-  /// Handler of active messages: `void(std::uint8_t id, std::span<std::byte> message)`; it may post
-  /// and must not call progress. The bytes are gone when it returns.
+  /// Takes an active message. It may post and must not call progress(); the bytes are gone when it
+  /// returns.
   using AmHandler = void (*)(void* arg, std::uint8_t id, std::byte* data, std::size_t length);
-  void set_am_handler(AmHandler handler, void* arg) noexcept;
+  void set_am_handler(AmHandler handler, void* arg) noexcept {
+    am_handler_ = handler;
+    am_arg_ = arg;
+  }
+  /// Called from progress() when a link's peer was found dead.
+  using FailureHandler = void (*)(void* arg, Link& link);
+  void set_failure_handler(FailureHandler handler, void* arg) noexcept {
+    failure_handler_ = handler;
+    failure_arg_ = arg;
+  }
 
-  /// Delivers active messages, executes what peers ask for, completes operations.
-  /// Returns how many events it handled. One thread at a time.
-  unsigned progress();
+  /// Delivers active messages, executes what peers ask for, completes operations. Returns how many
+  /// events it handled. One thread at a time.
+  unsigned progress() {
+    segment_.header().attended.store(++attended_, std::memory_order_relaxed);
+    unsigned events = 0;
+    bool wire = engine_.waiting() != 0;
+    for (std::size_t i = 0; i < hot_.size(); ++i) {
+      Link& link = *hot_[i];
+      if (link.incoming_.peek() != nullptr) events += deliver(link);
+      wire |= link.incoming_wire_.peek() != nullptr;
+    }
+    if (wire) events += engine_.try_advance();
+    if (engine_.has_completed()) events += engine_.complete();
+    if (events == 0 || (attended_ & 15) == 0) look_around(events == 0);
+    return events;
+  }
 
-  /// A descriptor that becomes readable when progress() would find work after arm().
-  [[nodiscard]] int event_fd();
-  /// False when there is work already (call progress first).
+  /// A descriptor that becomes readable when there is work for progress() after arm().
+  int event_fd();
+  /// False when there is work already (call progress() first). Thread-safe towards peers only.
   bool arm();
 
  private:
+  friend class Helper;
   friend class Link;
-  Context();
-  std::unique_ptr<Engine> engine_;
-};
 
-/// The calls return false when there is no room: call progress() and try again. Nothing was posted
-/// then. Messages of one link arrive in order, and after every write posted before them.
-class Link {
- public:
-  virtual ~Link() = default;
+  explicit Context(const ContextOptions& options);
 
-  /// Sends 8 + length bytes, at most WireLimits::max_short in all.
-  virtual bool am_short(std::uint8_t id, std::uint64_t header, const void* payload,
-                        std::uint32_t length) = 0;
-  /// Room for a message of up to `max` bytes, null when there is none. Fill it, then commit; nothing
-  /// else may be sent on the link in between.
-  virtual std::byte* am_reserve(std::size_t max) = 0;
-  virtual void am_commit(std::uint8_t id, std::size_t length) = 0;
+  unsigned deliver(Link& link);
+  void look_around(bool idle);
+  void look_at_stalled_peers();
+  void look_for_the_dead();
+  void heat(Link& link);
+  void cool_idle_links();
+  bool probe_cold_link();
+  [[nodiscard]] bool work_in_rings() const noexcept;
 
-  /// RDMA READ into, RDMA WRITE from local memory; any length.
-  virtual bool read(Operation* op, const LocalMemory& local, const RemoteMemory& remote,
-                    std::uint64_t length) = 0;
-  virtual bool write(Operation* op, const LocalMemory& local, const RemoteMemory& remote,
-                     std::uint64_t length) = 0;
-  /// RDMA WRITE of a few bytes, copied before return. `op` may be null.
-  virtual bool write_short(Operation* op, const void* data, std::uint32_t length,
-                           const RemoteMemory& remote) = 0;
-  /// Atomic on 4 or 8 naturally aligned bytes; `op` may be null (nobody wants the old value).
-  virtual bool atomic(Operation* op, AtomicOp code, std::uint32_t size, const RemoteMemory& remote,
-                      std::uint64_t operand, std::uint64_t compare) = 0;
+  // Under the engine's lock.
+  std::shared_ptr<Link> make_link(const Address& peer);
+  void accept_ports();
+  void accept(std::uint32_t port);
+  void vacate(std::uint32_t port) noexcept;
 
-  /// Reads, writes and atomics posted and not yet acknowledged by the peer.
-  [[nodiscard]] virtual std::uint64_t outstanding() const noexcept = 0;
-  /// Every operation posted later waits for all that were posted before.
-  virtual void fence() noexcept = 0;
-  /// False once the peer is known to be dead; its operations complete with retry_exc_err.
-  [[nodiscard]] virtual bool alive() const noexcept = 0;
-  /// Looks whether the peer's process still exists (a system call).
-  virtual bool check_alive() noexcept = 0;
+  DeviceFile device_;
+  Segment segment_;
+  Engine engine_;
+  std::vector<std::shared_ptr<Link>> links_;        ///< engine's lock
+  std::vector<Link*> by_port_;                      ///< engine's lock; port -> link
+  std::atomic<std::uint32_t> accepted_changes_{0};  ///< written under the engine's lock
+  std::uint32_t next_link_id_ = 1;
+  std::atomic<std::uint32_t> arrivals_{0};  ///< how many links were made
+
+  // Of the thread that calls progress().
+  std::vector<Link*> hot_;
+  std::vector<Link*> cold_;
+  std::uint32_t arrived_ = 0;
+  std::uint64_t attended_ = 0;
+  std::uint64_t idle_ = 0;
+  std::uint64_t next_stall_look_ = 0;
+  std::uint64_t next_death_look_ = 0;
+  std::size_t cold_probe_ = 0;
+  SlotPool am_slots_;
+  AmHandler am_handler_ = nullptr;
+  void* am_arg_ = nullptr;
+  FailureHandler failure_handler_ = nullptr;
+  void* failure_arg_ = nullptr;
+  bool eager_helper_ = false;
+  Helper helper_;
 };
 
 }  // namespace weft::hca::emu

@@ -10,7 +10,8 @@
 namespace weft::hca::emu {
 
 /// Local memory of an operation: `layout` null means contiguous bytes at `base + offset`.
-/// Whoever posts it has checked lkey and bounds, and keeps layout and memory alive until completion.
+/// Whoever posts it has checked lkey and bounds, and keeps layout and memory alive until
+/// completion.
 struct LocalMemory {
   std::byte* base = nullptr;
   const Layout* layout = nullptr;
@@ -23,7 +24,16 @@ struct RemoteMemory {
   std::uint32_t rkey = 0;
 };
 
-enum class AtomicOp : std::uint8_t { fetch_add, swap, compare_swap, fetch_and, fetch_or, fetch_xor };
+enum class AtomicOp : std::uint8_t {
+  fetch_add,
+  swap,
+  compare_swap,
+  fetch_and,
+  fetch_or,
+  fetch_xor
+};
+
+class Link;
 
 /// Completed exactly once, from Context::progress() of the posting process, in the thread that
 /// calls it.
@@ -33,15 +43,17 @@ struct Operation {
   std::uint64_t result = 0;  ///< atomics: the value before
 
   // Of the engine; not for callers.
+  enum class Kind : std::uint8_t { write, read, atomic };
   LocalMemory local{};
   std::uint64_t length = 0;
   std::uint64_t moved = 0;
+  std::uint64_t remote_addr = 0;
+  Link* link = nullptr;
   Operation* next = nullptr;
   std::uint32_t id = 0;
   std::uint32_t rkey = 0;
-  std::uint64_t remote_addr = 0;
   WcStatus status = WcStatus::success;
-  std::uint8_t kind = 0;
+  Kind kind = Kind::write;
 };
 
 }  // namespace weft::hca::emu

@@ -1,0 +1,100 @@
+// Engine: what the adapter's own processor does. It executes what peers ask of this process's
+// memory and moves the pieces of this process's own operations. The application runs it from
+// Context::progress(), a helper thread when the application does not attend.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "hca/emu/domain.hpp"
+#include "hca/emu/link.hpp"
+#include "hca/emu/operation_table.hpp"
+#include "hca/emu/slot_pool.hpp"
+
+namespace weft::hca::emu {
+
+class Engine {
+ public:
+  Engine(std::shared_ptr<Domain> domain, Segment& own);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  [[nodiscard]] Domain& domain() noexcept { return *domain_; }
+  [[nodiscard]] SpinLock& lock() noexcept { return domain_->lock_; }
+
+  /// Streams and answers that wait for room; with none of them only the rings can bring work.
+  [[nodiscard]] std::uint32_t waiting() const noexcept {
+    return waiting_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool has_completed() const noexcept {
+    return completed_flag_.load(std::memory_order_acquire);
+  }
+
+  /// One pass over all links; returns how many lines and pieces it moved. Takes the lock, or
+  /// returns 0 when somebody else has it.
+  unsigned try_advance() noexcept;
+  /// Calls the completion functions of finished operations, in the caller's thread.
+  unsigned complete() noexcept;
+
+  // Under the lock.
+  void add_link(Link* link);
+  void remove_link(Link* link) noexcept;
+  unsigned advance() noexcept;
+  /// Ends whatever uses the key (called with the domain's lock held).
+  void drop_key(std::uint32_t key) noexcept;
+  /// Completes a dead peer's operations with retry_exc_err and forgets what it asked for.
+  void fail_link(Link& link) noexcept;
+
+  // Posting; each takes the lock.
+  bool post_read(Link& link, Operation* op, const LocalMemory& local, const RemoteMemory& remote,
+                 std::uint64_t length);
+  bool post_write(Link& link, Operation* op, const LocalMemory& local, const RemoteMemory& remote,
+                  std::uint64_t length);
+  bool post_write_short(Link& link, Operation* op, const void* data, std::uint32_t length,
+                        const RemoteMemory& remote);
+  bool post_atomic(Link& link, Operation* op, AtomicOp code, std::uint32_t size,
+                   const RemoteMemory& remote, std::uint64_t operand, std::uint64_t compare);
+
+ private:
+  // As initiator.
+  bool may_post(Link& link) noexcept;
+  bool start(Link& link, Operation* op, Operation::Kind kind, const LocalMemory& local,
+             const RemoteMemory& remote, std::uint64_t length);
+  void started(Link& link, bool changes_memory) noexcept;
+  void finish(Operation* op, WcStatus status) noexcept;
+  unsigned send_writes(Link& link) noexcept;
+  void take_read_data(Link& link, const Line* line) noexcept;
+  void take_read_inline(Link& link, const Line* line, std::size_t length) noexcept;
+  void take_ack(Link& link, const Line* line) noexcept;
+
+  // As responder.
+  unsigned take_lines(Link& link) noexcept;
+  void take_line(Link& link, Line* line, std::size_t length) noexcept;
+  void serve_write_inline(Link& link, const Line* line, std::size_t length) noexcept;
+  void serve_write_data(Link& link, const Line* line) noexcept;
+  void serve_read_request(Link& link, const Line* line) noexcept;
+  void serve_atomic(Link& link, const Line* line) noexcept;
+  unsigned send_read_data(Link& link) noexcept;
+  void acknowledge(Link& link, std::uint32_t op, WcStatus status) noexcept;
+  template <class Fields>
+  void answer(Link& link, WireOp op, const Fields& fields) noexcept;
+  void send_answers(Link& link) noexcept;
+  /// The peer's slot of that number if it is one, null otherwise.
+  static Slot* slot_of(const Link& link, std::uint32_t slot) noexcept;
+
+  std::shared_ptr<Domain> domain_;
+  Segment& own_;
+  SlotPool slots_;
+  OperationTable operations_;
+  std::vector<Link*> links_;
+  std::atomic<std::uint32_t> waiting_{0};
+  Operation* completed_ = nullptr;
+  Operation** completed_end_ = &completed_;
+  std::atomic<bool> completed_flag_{false};
+};
+
+}  // namespace weft::hca::emu

@@ -1,0 +1,138 @@
+#include "hca/emu/helper.hpp"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <system_error>
+
+#include "hca/emu/context.hpp"
+#include "hca/emu/segment.hpp"
+#include "hca/status.hpp"
+
+namespace weft::hca::emu {
+
+namespace {
+
+/// Passes without work after which the thread sleeps again.
+constexpr unsigned idle_passes = 200;
+
+long futex(std::atomic<std::uint32_t>& word, int op, std::uint32_t value,
+           const timespec* timeout) noexcept {
+  // Shared, not private: the bell is in a memfd that peers map.
+  return ::syscall(SYS_futex, &word, op, value, timeout, nullptr, 0);
+}
+
+}  // namespace
+
+void Helper::start() noexcept {
+  if (thread_.joinable()) return;
+  pid_ = ::getpid();
+  // The application's signals are the application's: none is delivered to this thread.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this] { run(); });
+    ::pthread_setname_np(thread_.native_handle(), "weft-helper");
+  } catch (const std::system_error&) {
+    // No thread to be had: see the header.
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Helper::stop() noexcept {
+  if (thread_.joinable()) {
+    if (pid_ != ::getpid()) {
+      thread_.detach();  // a forked child has no such thread
+    } else {
+      stopping_.store(true, std::memory_order_release);
+      ring(context_.segment_.header());
+      thread_.join();
+    }
+  }
+  if (event_fd_ >= 0) ::close(event_fd_);
+  event_fd_ = -1;
+}
+
+int Helper::event_fd() {
+  if (event_fd_ < 0) {
+    event_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (event_fd_ < 0) {
+      throw Error(errno, std::string("cannot create an event descriptor: ") + std::strerror(errno));
+    }
+    start();
+  }
+  return event_fd_;
+}
+
+void Helper::drain_event() noexcept {
+  std::uint64_t count = 0;
+  if (event_fd_ >= 0) [[maybe_unused]]
+    const auto got = ::read(event_fd_, &count, sizeof count);
+}
+
+void Helper::ring(SegmentHeader& header) noexcept {
+  header.bell.fetch_add(1, std::memory_order_seq_cst);
+  if (header.helper_asleep.load(std::memory_order_seq_cst) != 0) {
+    futex(header.bell, FUTEX_WAKE, 1, nullptr);
+  }
+}
+
+void Helper::run() noexcept {
+  SegmentHeader& header = context_.segment_.header();
+  std::uint32_t seen = header.bell.load(std::memory_order_seq_cst);
+  while (!stopping_.load(std::memory_order_acquire)) {
+    sleep(seen);
+    seen = header.bell.load(std::memory_order_seq_cst);
+    if (header.armed.exchange(0, std::memory_order_seq_cst) != 0 && event_fd_ >= 0) {
+      const std::uint64_t one = 1;
+      [[maybe_unused]] const auto put = ::write(event_fd_, &one, sizeof one);
+    }
+    attend();
+  }
+}
+
+void Helper::sleep(unsigned seen) noexcept {
+  SegmentHeader& header = context_.segment_.header();
+  // Announced before the bell is looked at once more: whoever rings after that look sees it.
+  header.helper_asleep.store(1, std::memory_order_seq_cst);
+  // While transfers wait for a peer there is something to do even if nobody rings.
+  const timespec nap{0, 1'000'000};
+  const bool busy = context_.engine_.waiting() != 0;
+  futex(header.bell, FUTEX_WAIT, seen, busy ? &nap : nullptr);
+  header.helper_asleep.store(0, std::memory_order_seq_cst);
+}
+
+void Helper::attend() noexcept {
+  SegmentHeader& header = context_.segment_.header();
+  std::uint64_t attended = header.attended.load(std::memory_order_relaxed);
+  for (unsigned idle = 0; idle < idle_passes && !stopping_.load(std::memory_order_relaxed);) {
+    unsigned moved = 0;
+    if (context_.engine_.lock().try_lock()) {
+      context_.accept_ports();
+      moved = context_.engine_.advance();
+      context_.engine_.lock().unlock();
+    }
+    if (moved != 0) {
+      idle = 0;
+    } else {
+      ++idle;
+      ::sched_yield();
+    }
+    // The application is back: it does this faster alone.
+    const std::uint64_t now = header.attended.load(std::memory_order_relaxed);
+    if (now != attended) return;
+    attended = now;
+  }
+}
+
+}  // namespace weft::hca::emu

@@ -1,0 +1,43 @@
+// The helper thread of a context: executes what peers ask for while the application computes, and
+// turns a peer's wake-up into a readable event descriptor. It sleeps on the bell in the segment.
+#pragma once
+
+#include <atomic>
+#include <thread>
+
+namespace weft::hca::emu {
+
+class Context;
+struct SegmentHeader;
+
+class Helper {
+ public:
+  explicit Helper(Context& context) noexcept : context_(context) {}
+  ~Helper() { stop(); }
+  Helper(const Helper&) = delete;
+  Helper& operator=(const Helper&) = delete;
+
+  /// Starts the thread if it does not run. Errors are not fatal: without the thread peers wait
+  /// until the application makes progress.
+  void start() noexcept;
+  void stop() noexcept;
+  /// The descriptor that the thread makes readable when a peer rings while the owner is armed.
+  int event_fd();
+  void drain_event() noexcept;
+
+  /// Rings the bell of a segment: its helper wakes.
+  static void ring(SegmentHeader& header) noexcept;
+
+ private:
+  void run() noexcept;
+  void attend() noexcept;
+  void sleep(unsigned seen) noexcept;
+
+  Context& context_;
+  std::thread thread_;
+  std::atomic<bool> stopping_{false};
+  int event_fd_ = -1;
+  int pid_ = 0;  ///< of the process that started the thread: it does not survive a fork
+};
+
+}  // namespace weft::hca::emu

@@ -1,0 +1,70 @@
+#include "hca/emu/key_table.hpp"
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+namespace weft::hca::emu {
+
+namespace {
+constexpr std::uint32_t max_keys = 1u << 24;
+}
+
+std::uint32_t KeyTable::insert(Region region) {
+  if (region.addr + region.length < region.addr) {
+    throw Error(EINVAL, "a region of " + std::to_string(region.length) + " bytes at " +
+                            std::to_string(region.addr) +
+                            " goes past the end of the address space");
+  }
+  if (region.layout && region.layout->size() < region.length) {
+    throw Error(EINVAL, "a region of " + std::to_string(region.length) +
+                            " bytes over a layout of " + std::to_string(region.layout->size()));
+  }
+  std::uint32_t index;
+  if (!free_.empty()) {
+    index = free_.back();
+    free_.pop_back();
+  } else {
+    if (entries_.size() == max_keys) {
+      throw Error(ENOMEM, "all " + std::to_string(max_keys) + " keys are in use");
+    }
+    index = static_cast<std::uint32_t>(entries_.size());
+    entries_.emplace_back();
+  }
+  Entry& entry = entries_[index];
+  entry.region = std::move(region);
+  entry.valid = true;
+  ++used_;
+  return (index << 8) | entry.variant;
+}
+
+bool KeyTable::erase(std::uint32_t key) noexcept {
+  if (find(key) == nullptr) return false;
+  Entry& entry = entries_[key >> 8];
+  entry.valid = false;
+  entry.region = Region{};
+  entry.variant = static_cast<std::uint8_t>(entry.variant == 255 ? 1 : entry.variant + 1);
+  free_.push_back(key >> 8);
+  --used_;
+  return true;
+}
+
+const Region* KeyTable::find(std::uint32_t key) const noexcept {
+  const std::uint32_t index = key >> 8;
+  if (index >= entries_.size()) return nullptr;
+  const Entry& entry = entries_[index];
+  return entry.valid && entry.variant == (key & 0xff) ? &entry.region : nullptr;
+}
+
+const Region* KeyTable::check(std::uint32_t key, std::uint64_t addr, std::uint64_t length,
+                              Access need) const noexcept {
+  const Region* region = find(key);
+  if (region == nullptr || !allows(region->access, need)) return nullptr;
+  if (addr < region->addr) return nullptr;
+  const std::uint64_t offset = addr - region->addr;
+  // Written so that no sum can wrap.
+  if (offset > region->length || length > region->length - offset) return nullptr;
+  return region;
+}
+
+}  // namespace weft::hca::emu

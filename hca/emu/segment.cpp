@@ -1,0 +1,132 @@
+#include "hca/emu/segment.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "hca/emu/process_id.hpp"
+#include "hca/status.hpp"
+
+namespace weft::hca::emu {
+
+namespace {
+
+constexpr std::size_t page = 4096;
+constexpr std::size_t round_up(std::size_t bytes) {
+  return (bytes + page - 1) / page * page;
+}
+
+constexpr std::size_t ports_at = round_up(sizeof(SegmentHeader));
+constexpr std::size_t slots_at = round_up(ports_at + sizeof(Port) * port_count);
+constexpr std::size_t segment_bytes = round_up(slots_at + sizeof(Slot) * slot_count);
+
+std::uint64_t random_id() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+[[noreturn]] void fail(int code, const std::string& what) {
+  throw Error(code, what + ": " + std::strerror(code));
+}
+
+}  // namespace
+
+Segment::~Segment() {
+  if (header_ != nullptr) ::munmap(header_, segment_bytes);
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Segment::Segment(Segment&& other) noexcept {
+  *this = std::move(other);
+}
+
+Segment& Segment::operator=(Segment&& other) noexcept {
+  std::swap(header_, other.header_);
+  std::swap(ports_, other.ports_);
+  std::swap(slots_, other.slots_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+void Segment::place(void* base, int fd) noexcept {
+  auto* bytes = static_cast<std::byte*>(base);
+  header_ = reinterpret_cast<SegmentHeader*>(bytes);
+  ports_ = reinterpret_cast<Port*>(bytes + ports_at);
+  slots_ = reinterpret_cast<Slot*>(bytes + slots_at);
+  fd_ = fd;
+}
+
+Segment Segment::create() {
+  const int fd = ::memfd_create("weft", MFD_CLOEXEC);
+  if (fd < 0) fail(errno, "cannot create the context's shared segment");
+  // Pages come with use; the size only bounds them.
+  if (::fchmod(fd, 0600) != 0 || ::ftruncate(fd, segment_bytes) != 0) {
+    const int code = errno;
+    ::close(fd);
+    fail(code, "cannot size the context's shared segment to " + std::to_string(segment_bytes));
+  }
+  void* base = ::mmap(nullptr, segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (base == MAP_FAILED) {
+    const int code = errno;
+    ::close(fd);
+    fail(code, "cannot map the context's shared segment");
+  }
+  Segment segment;
+  segment.place(base, fd);
+  const ProcessId self = this_process();
+  SegmentHeader& header = segment.header();
+  header.self = {host_id(),
+                 random_id(),
+                 self.start_time,
+                 self.pid,
+                 static_cast<std::uint32_t>(fd),
+                 static_cast<std::uint32_t>(::getuid()),
+                 segment_abi};
+  header.abi = segment_abi;
+  header.ports = port_count;
+  header.slots = slot_count;
+  header.bytes = segment_bytes;
+  header.helper_asleep.store(0, std::memory_order_relaxed);
+  header.magic = segment_magic;
+  return segment;
+}
+
+Segment Segment::attach(const Address& peer) {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%u/fd/%u", peer.pid, peer.fd);
+  const int fd = ::open(path, O_RDWR | O_CLOEXEC);
+  const std::string who = "process " + std::to_string(peer.pid);
+  if (fd < 0) {
+    fail(errno == EACCES || errno == EPERM ? EACCES : EHOSTUNREACH,
+         "cannot open the segment of " + who);
+  }
+  struct stat info {};
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != ::geteuid() ||
+      static_cast<std::size_t>(info.st_size) != segment_bytes) {
+    ::close(fd);
+    fail(EPROTO, "descriptor " + std::to_string(peer.fd) + " of " + who + " is no weft segment");
+  }
+  void* base = ::mmap(nullptr, segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  const int code = errno;
+  ::close(fd);
+  if (base == MAP_FAILED) fail(code, "cannot map the segment of " + who);
+  Segment segment;
+  segment.place(base, -1);
+  const SegmentHeader& header = segment.header();
+  if (header.magic != segment_magic || header.abi != segment_abi || header.ports != port_count ||
+      header.slots != slot_count || header.bytes != segment_bytes || !(header.self == peer)) {
+    fail(EPROTO, "the segment of " + who + " is of another version or another process");
+  }
+  return segment;
+}
+
+}  // namespace weft::hca::emu

@@ -1,0 +1,108 @@
+// The shared segment of a context: a memfd with the rings that peers write to and the bulk slots
+// that this process fills for them. Peers map it through /proc/PID/fd/FD; it is gone with its
+// process and those that mapped it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "hca/emu/address.hpp"
+#include "hca/emu/ring.hpp"
+
+namespace weft::hca::emu {
+
+constexpr std::uint32_t segment_abi = 1;
+constexpr std::uint64_t segment_magic = 0x3167657374666577;  // "weftseg1"
+
+/// Peers that can be connected to one context at a time.
+constexpr std::uint32_t port_count = 512;
+
+/// Bulk slots: the first half for active messages, the second for RDMA, so that the two threads
+/// that may fill them never meet. The data has room for 16 KiB and a protocol's header; the stride
+/// is no multiple of 4 KiB, or the slots' lines would meet in the same cache sets.
+constexpr std::uint32_t slots_per_use = 32;
+constexpr std::uint32_t slot_count = 2 * slots_per_use;
+constexpr std::size_t slot_data = 16 * 1024 + 64;
+
+struct Slot {
+  /// 1 from the moment the owner fills it until the peer has read it.
+  alignas(line_bytes) std::atomic<std::uint32_t> busy;
+  alignas(line_bytes) std::byte data[slot_data];
+};
+static_assert(sizeof(Slot) == slot_data + line_bytes);
+
+using MessageRing = Ring<256>;  ///< active messages
+using WireRing = Ring<128>;     ///< RDMA, atomics and the QPs' sends, and their answers
+
+/// Two rings written by one peer, read by the segment's owner.
+struct Port {
+  enum State : std::uint32_t { vacant = 0, open = 1, closed = 2 };
+
+  /// ProcessId::tag() of the peer; 0 while nobody has it. Taken by compare-and-swap.
+  alignas(line_bytes) std::atomic<std::uint64_t> owner;
+  std::atomic<std::uint32_t> state;
+  Address peer;  ///< written before `state` becomes open
+
+  /// Set by the reader while it does not poll this port: ring the doorbell bit after posting.
+  alignas(line_bytes) std::atomic<std::uint32_t> cold;
+
+  MessageRing messages;
+  WireRing wire;
+};
+
+struct SegmentHeader {
+  std::uint64_t magic;
+  std::uint32_t abi;
+  std::uint32_t ports;
+  std::uint32_t slots;
+  std::uint32_t reserved;
+  std::uint64_t bytes;
+  Address self;
+
+  /// Counts the owner's calls of progress: a peer that waits sees whether anybody attends.
+  alignas(line_bytes) std::atomic<std::uint64_t> attended;
+
+  /// Futex word on which the helper thread sleeps.
+  alignas(line_bytes) std::atomic<std::uint32_t> bell;
+  std::atomic<std::uint32_t> helper_asleep;
+  /// Set while the owner sleeps on its event descriptor.
+  std::atomic<std::uint32_t> armed;
+  /// Set for good by an owner that uses event descriptors: only then do senders look at `armed`.
+  std::atomic<std::uint32_t> uses_events;
+
+  /// How many ports were opened or closed, so that the owner looks only when there is something.
+  alignas(line_bytes) std::atomic<std::uint32_t> port_changes;
+  /// A bit per port with something new on a cold ring.
+  std::atomic<std::uint64_t> bells[port_count / 64];
+};
+
+/// A mapping of a segment, one's own or a peer's.
+class Segment {
+ public:
+  Segment() = default;
+  ~Segment();
+  Segment(Segment&& other) noexcept;
+  Segment& operator=(Segment&& other) noexcept;
+
+  /// Creates the calling process's own. Throws hca::Error (ENOSPC, EMFILE...).
+  static Segment create();
+  /// Maps a peer's after checking that it is what the address says. Throws hca::Error EHOSTUNREACH
+  /// (process gone), EPROTO (another structure), EACCES.
+  static Segment attach(const Address& peer);
+
+  [[nodiscard]] SegmentHeader& header() const noexcept { return *header_; }
+  [[nodiscard]] Port& port(std::uint32_t index) const noexcept { return ports_[index]; }
+  [[nodiscard]] Slot& slot(std::uint32_t index) const noexcept { return slots_[index]; }
+  [[nodiscard]] bool mapped() const noexcept { return header_ != nullptr; }
+
+ private:
+  void place(void* base, int fd) noexcept;
+
+  SegmentHeader* header_ = nullptr;
+  Port* ports_ = nullptr;
+  Slot* slots_ = nullptr;
+  int fd_ = -1;  ///< own segment only; a peer's is closed after mapping
+};
+
+}  // namespace weft::hca::emu

@@ -1,0 +1,47 @@
+// Moving bytes between memory, contiguous or of any layout, and a piece that is contiguous.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "hca/emu/key_table.hpp"
+#include "hca/emu/operation.hpp"
+
+namespace weft::hca::emu {
+
+inline void gather(const LocalMemory& memory, std::uint64_t at, std::span<std::byte> out) noexcept {
+  if (memory.layout == nullptr) {
+    std::memcpy(out.data(), memory.base + memory.offset + at, out.size());
+  } else {
+    memory.layout->gather(memory.base, memory.offset + at, out);
+  }
+}
+
+inline void scatter(const LocalMemory& memory, std::uint64_t at,
+                    std::span<const std::byte> in) noexcept {
+  if (memory.layout == nullptr) {
+    std::memcpy(memory.base + memory.offset + at, in.data(), in.size());
+  } else {
+    memory.layout->scatter(memory.base, memory.offset + at, in);
+  }
+}
+
+/// The memory that a region's address `addr` names; the region has been checked for it.
+inline LocalMemory memory_at(const Region& region, std::uint64_t addr) noexcept {
+  return {region.base, region.layout.get(), addr - region.addr};
+}
+
+/// Size of the pieces in which a transfer of `length` bytes goes: small enough that both sides work
+/// at the same time, at most a slot.
+inline std::uint32_t piece_size(std::uint64_t length) noexcept {
+  constexpr std::uint64_t least = 2048;
+  constexpr std::uint64_t most = 16 * 1024;
+  const std::uint64_t sixteenth = length / 16 / 64 * 64;
+  return static_cast<std::uint32_t>(sixteenth < least  ? least
+                                    : sixteenth > most ? most
+                                                       : sixteenth);
+}
+
+}  // namespace weft::hca::emu
