@@ -15,8 +15,8 @@ struct TransportApi {
   /// when UCX_TLS leaves one of them out) no window may be handed to UCX.
   bool (*active)() noexcept;
   /// Binds (buffer, layout) to a window: its address stands for `layout.size()` packed bytes. Null
-  /// when no window is left or the layout is larger than a window. Layout and buffer must outlive the
-  /// binding.
+  /// when no window is left or the layout is larger than a window. Layout and buffer must outlive
+  /// the binding.
   void* (*bind)(void* buffer, const hca::Layout& layout) noexcept;
   /// Ends a binding.
   void (*release)(void* window) noexcept;

@@ -1,0 +1,28 @@
+#include "ucx-tl/transport_api.hpp"
+
+#include "ucx-tl/activity.hpp"
+#include "ucx-tl/window.hpp"
+
+namespace {
+
+using weft::hca::Layout;
+using weft::ucx::activity;
+using weft::ucx::WindowArena;
+using weft::ucx::windows;
+
+constexpr weft::ucx::TransportApi api = {
+    .version = weft::ucx::TransportApi::current_version,
+    .active = []() noexcept { return activity().both_open(); },
+    .bind = [](void* buffer,
+               const Layout& layout) noexcept { return windows().bind(buffer, layout); },
+    .release = [](void* window) noexcept { windows().release(window); },
+    .max_window_size = []() noexcept { return WindowArena::max_window; },
+    .why_inactive = []() noexcept { return activity().why_not(); },
+};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const weft::ucx::TransportApi*
+weft_transport_api() noexcept {
+  return &api;
+}
