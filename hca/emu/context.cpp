@@ -105,8 +105,8 @@ void Context::accept_ports() {
   if (changes == accepted_changes_.load(std::memory_order_relaxed)) return;
   accepted_changes_.store(changes, std::memory_order_relaxed);
   for (std::uint32_t port = 0; port < port_count; ++port) {
-    const bool open = segment_.port(port).state.load(std::memory_order_acquire) == Port::open;
-    if (open && by_port_[port] == nullptr) accept(port);
+    const bool taken = segment_.port(port).state.load(std::memory_order_acquire) != Port::vacant;
+    if (taken && by_port_[port] == nullptr) accept(port);
   }
 }
 

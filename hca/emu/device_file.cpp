@@ -237,7 +237,7 @@ std::size_t DeviceFile::reclaim_dead() noexcept {
 
 std::size_t DeviceFile::allocate(std::size_t bytes, DmPurpose purpose) {
   const std::size_t total = memory().size() / dm_unit;
-  const std::size_t need = (bytes + dm_unit - 1) / dm_unit;
+  const std::size_t need = bytes / dm_unit + (bytes % dm_unit != 0 ? 1 : 0);
   const std::uint64_t mine = unit_tag(tag_, purpose);
   for (int round = 0; bytes != 0 && need <= total && round < 2; ++round) {
     std::size_t first = 0;
@@ -265,7 +265,7 @@ std::size_t DeviceFile::allocate(std::size_t bytes, DmPurpose purpose) {
 
 void DeviceFile::free(std::size_t offset, std::size_t bytes) {
   const std::size_t first = offset / dm_unit;
-  const std::size_t count = (bytes + dm_unit - 1) / dm_unit;
+  const std::size_t count = bytes / dm_unit + (bytes % dm_unit != 0 ? 1 : 0);
   const std::size_t total = memory().size() / dm_unit;
   bool mine = offset % dm_unit == 0 && first <= total && count <= total - first;
   for (std::size_t i = 0; mine && i < count; ++i) {

@@ -35,6 +35,7 @@ long futex(std::atomic<std::uint32_t>& word, int op, std::uint32_t value,
 void Helper::start() noexcept {
   if (thread_.joinable()) return;
   pid_ = ::getpid();
+  seen_ = context_.segment_.header().bell.load(std::memory_order_seq_cst);
   // The application's signals are the application's: none is delivered to this thread.
   sigset_t all;
   sigset_t before;
@@ -89,7 +90,7 @@ void Helper::ring(SegmentHeader& header) noexcept {
 
 void Helper::run() noexcept {
   SegmentHeader& header = context_.segment_.header();
-  std::uint32_t seen = header.bell.load(std::memory_order_seq_cst);
+  std::uint32_t seen = seen_;
   while (!stopping_.load(std::memory_order_acquire)) {
     sleep(seen);
     seen = header.bell.load(std::memory_order_seq_cst);

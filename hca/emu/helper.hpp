@@ -37,7 +37,8 @@ class Helper {
   std::thread thread_;
   std::atomic<bool> stopping_{false};
   int event_fd_ = -1;
-  int pid_ = 0;  ///< of the process that started the thread: it does not survive a fork
+  unsigned seen_ = 0;  ///< of the bell; a ring between start() and the first sleep is not lost
+  int pid_ = 0;        ///< of the process that started the thread: it does not survive a fork
 };
 
 }  // namespace weft::hca::emu
