@@ -1,19 +1,16 @@
 // LayoutCache: compiled layouts by the handle of the datatype they were compiled from.
 //
-// A hit takes no lock: every thread remembers the last handle it asked for, and what it remembers is
-// valid until anything is erased anywhere (a global epoch). A miss of that memo probes one hash table
-// under a shared lock.
+// A hit takes no lock: every thread remembers what it asked for last, and that is valid until
+// anything is erased from any cache (a global epoch). What the memo does not hold is looked up
+// under a shared lock: one probe of a hash table.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
-#include <utility>
 
 #include "hca/layout.hpp"
 
@@ -21,28 +18,47 @@ namespace weft::datatype {
 
 class LayoutCache {
  public:
-  /// Counts up to this one keep their compiled layout; others are compiled per use.
-  static constexpr std::uint64_t max_cached_counts = 8;
+  /// How many different counts of one datatype are kept; others are compiled at every use.
+  static constexpr std::size_t max_counts = 64;
+  using Compile = std::function<hca::LayoutPtr()>;
 
-  LayoutCache() = default;
+  LayoutCache();
+  ~LayoutCache();
   LayoutCache(const LayoutCache&) = delete;
   LayoutCache& operator=(const LayoutCache&) = delete;
 
-  /// The layout of `count` copies of the datatype behind `handle`. `compile()` gives the layout of
-  /// one (called at most once per entry unless threads race or it throws), `extent` is its extent.
-  template <typename Compile>
-  hca::LayoutPtr get(std::uintptr_t handle, std::uint64_t count, std::int64_t extent,
-                     Compile&& compile);
+  /// The layout of `count` copies of the datatype behind `handle`, `extent` bytes apart.
+  /// `compile()` gives the layout of one; it is called without a lock, and when threads race for a
+  /// new handle more than once, of which one result is kept. What it throws passes through and
+  /// leaves nothing.
+  template <typename F>
+  hca::LayoutPtr get(std::uintptr_t handle, std::uint64_t count, std::int64_t extent, F&& compile) {
+    if (const hca::LayoutPtr* hit = remembered(handle, count)) return *hit;
+    return look_up(handle, count, extent, std::ref(compile));
+  }
 
-  /// Forgets a handle, for instance because its datatype is freed: the address may be reused.
-  /// Layouts already handed out live on with their users.
+  /// Forgets a handle, because its datatype is freed: the address may be reused at once. Layouts
+  /// already handed out live on with their users. Must not race with get() of the same handle (MPI
+  /// forbids to use a datatype while it is freed).
   void erase(std::uintptr_t handle);
   void clear();
 
+  /// Handles in the cache.
   [[nodiscard]] std::size_t size() const;
 
  private:
-  struct Entry;
+  /// By count. What is in is never changed before the handle is erased: threads remember its
+  /// address.
+  using Entry = std::unordered_map<std::uint64_t, hca::LayoutPtr>;
+
+  [[nodiscard]] const hca::LayoutPtr* remembered(std::uintptr_t handle,
+                                                 std::uint64_t count) const noexcept;
+  hca::LayoutPtr look_up(std::uintptr_t handle, std::uint64_t count, std::int64_t extent,
+                         const Compile& compile);
+
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<std::uintptr_t, Entry> entries_;
+  std::uint64_t id_;  // tells caches apart in the memo, also after one's address is reused
 };
 
 }  // namespace weft::datatype

@@ -1,8 +1,8 @@
 // LoopBuilder: reads a datatype given as a linear program of elements and loops.
 //
 // That is the form in which MPI libraries keep their own descriptions: strided runs of primitive
-// blocks between begin and end of counted loops. Displacements count from the start of the enclosing
-// loop's iteration. The order of the calls is the order of the packed stream.
+// blocks between begin and end of counted loops. Displacements count from the start of the
+// enclosing loop's iteration. The order of the calls is the order of the packed stream.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ class LoopBuilder {
   std::unique_ptr<State> state_;
 };
 
-/// `count` copies of a datatype with this layout, `extent` bytes apart (any sign, zero, smaller than
-/// the type): what (datatype, count) of an MPI call stands for. In normal form.
+/// `count` copies of a datatype with this layout, `extent` bytes apart (any sign, zero, smaller
+/// than the type): what (datatype, count) of an MPI call stands for. In normal form.
 hca::LayoutPtr repeat(const hca::LayoutPtr& layout, std::uint64_t count, std::int64_t extent);
 
 }  // namespace weft::datatype

@@ -1,0 +1,137 @@
+// Between normal form and hca::Layout. What is equal in normal form is equal as a layout, and the
+// other way round: from_layout(*to_layout(p)) is p.
+#include <algorithm>
+#include <cerrno>
+
+#include "datatype/normal_form.hpp"
+#include "hca/layout_nodes.hpp"
+#include "hca/status.hpp"
+
+namespace weft::datatype {
+
+using hca::Block;
+using hca::Layout;
+using hca::LayoutPtr;
+using hca::Placed;
+
+namespace {
+
+/// Pieces of a list with up to this many blocks are entered in its SG list one by one: executing an
+/// entry costs less than starting a layout of its own.
+constexpr std::uint64_t short_piece = 16;
+/// Loop bodies of up to this many blocks become the entries of an interleaved layout.
+constexpr std::uint64_t short_body = 32;
+
+/// Appends the blocks of a piece in order.
+void write_out(const Piece& p, std::vector<Block>& out) {
+  if (p.is_block()) {
+    out.push_back({p.offset, p.length});
+  } else if (p.is_list()) {
+    for (const Piece& item : p.term->items) write_out(moved(item, p.offset), out);
+  } else {
+    Piece body = moved(p.term->items[0], p.offset);
+    for (std::uint64_t i = 0; i < p.term->count; ++i) {
+      write_out(body, out);
+      if (i + 1 < p.term->count) body = moved(std::move(body), p.term->stride);
+    }
+  }
+}
+
+LayoutPtr sg_list(const Piece& p) {
+  std::vector<Block> blocks;
+  blocks.reserve(p.blocks());
+  write_out(p, blocks);
+  return Layout::sg_list(blocks);
+}
+
+LayoutPtr loop_layout(const Piece& p) {
+  std::vector<hca::Dimension> dims;
+  Piece inner = p;
+  for (; inner.is_loop(); inner = inner.term->items[0]) {
+    dims.push_back({inner.term->count, inner.term->stride});
+  }
+  if (inner.is_block()) return Layout::strided(p.offset, inner.length, dims);
+  const Piece body = moved(p.term->items[0], p.offset);
+  return Layout::repeat(body.blocks() <= short_body ? sg_list(body) : to_layout(body),
+                        p.term->count, p.term->stride);
+}
+
+/// Groups the items: short ones into SG lists, equal long ones into indexed layouts.
+LayoutPtr list_layout(const Piece& p) {
+  const std::vector<Piece>& items = p.term->items;
+  const auto is_short = [](const Piece& item) { return item.blocks() <= short_piece; };
+  if (p.blocks() <= short_body || std::all_of(items.begin(), items.end(), is_short)) {
+    return sg_list(p);
+  }
+  std::vector<Placed> parts;
+  for (std::size_t i = 0; i < items.size();) {
+    std::size_t end = i + 1;
+    if (is_short(items[i])) {
+      std::vector<Block> blocks;
+      write_out(moved(items[i], p.offset), blocks);
+      for (; end < items.size() && is_short(items[end]); ++end) {
+        write_out(moved(items[end], p.offset), blocks);
+      }
+      parts.push_back({0, Layout::sg_list(blocks)});
+    } else {
+      std::vector<std::int64_t> offsets{moved(items[i], p.offset).offset};
+      for (; end < items.size() && same_shape(items[i], items[end]); ++end) {
+        offsets.push_back(moved(items[end], p.offset).offset);
+      }
+      const Piece first = moved(items[i], p.offset);
+      parts.push_back({0, offsets.size() == 1
+                              ? to_layout(first)
+                              : Layout::indexed(to_layout(moved(first, -first.offset)), offsets)});
+    }
+    i = end;
+  }
+  return parts.size() == 1 ? parts[0].layout : Layout::sequence(parts);
+}
+
+}  // namespace
+
+LayoutPtr to_layout(const Piece& piece) {
+  if (piece.empty()) return Layout::contiguous(0);
+  if (piece.is_block()) return Layout::contiguous(piece.length, piece.offset);
+  return piece.is_loop() ? loop_layout(piece) : list_layout(piece);
+}
+
+Piece from_layout(const Layout& layout) {
+  if (layout.is_contiguous()) return block(layout.size(), layout.lower());
+  if (const auto* strided = dynamic_cast<const hca::StridedLayout*>(&layout)) {
+    Piece p = block(strided->block(), strided->offset());
+    for (auto dim = strided->dims().rbegin(); dim != strided->dims().rend(); ++dim) {
+      p = loop(p, dim->count, dim->stride);
+    }
+    return p;
+  }
+  std::vector<Piece> pieces;
+  if (const auto* sg = dynamic_cast<const hca::SgListLayout*>(&layout)) {
+    pieces.reserve(sg->block_count());
+    for (std::uint64_t i = 0; i < sg->block_count(); ++i) {
+      pieces.push_back(block(sg->entry(i).length, sg->entry(i).offset));
+    }
+    return list(std::move(pieces));
+  }
+  if (const auto* rounds = dynamic_cast<const hca::InterleavedLayout*>(&layout)) {
+    for (const Block& b : rounds->entries()) pieces.push_back(block(b.length, b.offset));
+    return loop(list(std::move(pieces)), rounds->count(), rounds->stride());
+  }
+  if (const auto* repeated = dynamic_cast<const hca::RepeatLayout*>(&layout)) {
+    return loop(from_layout(*repeated->child()), repeated->count(), repeated->stride());
+  }
+  if (const auto* indexed = dynamic_cast<const hca::IndexedLayout*>(&layout)) {
+    const Piece child = from_layout(*indexed->child());
+    for (const std::int64_t offset : indexed->offsets()) pieces.push_back(moved(child, offset));
+    return list(std::move(pieces));
+  }
+  if (const auto* sequence = dynamic_cast<const hca::SequenceLayout*>(&layout)) {
+    for (const Placed& part : sequence->parts()) {
+      pieces.push_back(moved(from_layout(*part.layout), part.offset));
+    }
+    return list(std::move(pieces));
+  }
+  throw hca::Error(EINVAL, "layout of an unknown class");
+}
+
+}  // namespace weft::datatype
