@@ -1,0 +1,67 @@
+// Binding: a message buffer of a non-contiguous datatype as one address and a number of bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "hca/layout.hpp"
+#include "ompi-component/hook/counters.hpp"
+#include "ompi-component/ompi.hpp"
+
+namespace weft::ompi {
+
+/// True if the elements of the datatype are plain bytes, one behind the other. The common case: a
+/// few loads from a cache line that the pml reads next anyway. (The flags alone are not enough:
+/// Open MPI leaves them set on a struct whose bounds were moved by a member without bytes.)
+inline bool is_plain(const ompi_datatype_t* type) noexcept {
+  constexpr unsigned dense = OPAL_DATATYPE_FLAG_CONTIGUOUS | OPAL_DATATYPE_FLAG_NO_GAPS;
+  const opal_datatype_t& t = type->super;
+  return (t.flags & dense) == dense && t.lb == 0 && t.ub == static_cast<std::ptrdiff_t>(t.size);
+}
+
+class Binding {
+ public:
+  Binding() = default;
+  /// Binds the buffer to a window. A result that is false means: take Open MPI's own path (the
+  /// reason has been counted).
+  static Binding make(Direction direction, const void* buffer, std::size_t count,
+                      ompi_datatype_t* type) noexcept;
+
+  Binding(Binding&& other) noexcept
+      : layout_(std::move(other.layout_)),
+        address_(std::exchange(other.address_, nullptr)),
+        window_(std::exchange(other.window_, nullptr)) {}
+  Binding& operator=(Binding&& other) noexcept {
+    Binding old(std::move(*this));
+    layout_ = std::move(other.layout_);
+    address_ = std::exchange(other.address_, nullptr);
+    window_ = std::exchange(other.window_, nullptr);
+    return *this;
+  }
+  ~Binding() { release(); }
+
+  explicit operator bool() const noexcept { return layout_ != nullptr; }
+
+  /// What to hand to the pml as (address, bytes, MPI_BYTE).
+  [[nodiscard]] void* address() const noexcept { return address_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return layout_->size(); }
+  [[nodiscard]] hca::LayoutKind kind() const noexcept { return layout_->kind(); }
+
+  void release() noexcept;
+
+ private:
+  // Keeps the layout when the datatype is freed while a request is pending.
+  hca::LayoutPtr layout_;
+  void* address_ = nullptr;
+  // Null where the bytes lie in one piece: then `address_` is the memory itself.
+  void* window_ = nullptr;
+};
+
+/// Counts a message that was offloaded.
+inline void count_offloaded(Direction direction, const Binding& binding,
+                            std::uint64_t bytes) noexcept {
+  counters.of(direction, binding.kind()).add(bytes);
+}
+
+}  // namespace weft::ompi

@@ -1,0 +1,38 @@
+#include "ompi-component/hook/params.hpp"
+
+#include "ompi-component/ompi.hpp"
+
+extern "C" const ompi_hook_base_component_t mca_hook_weft_component;
+
+namespace weft::ompi {
+
+Params params;
+
+namespace {
+
+void register_param(const char* name, const char* description, mca_base_var_type_t type,
+                    mca_base_var_info_lvl_t level, void* storage) {
+  (void)mca_base_component_var_register(&mca_hook_weft_component.hookm_version, name, description,
+                                        type, nullptr, 0, static_cast<mca_base_var_flag_t>(0),
+                                        level, MCA_BASE_VAR_SCOPE_READONLY, storage);
+}
+
+}  // namespace
+
+void register_params() {
+  params = Params{};
+  register_param("enable",
+                 "Send and receive derived datatypes as layout memory regions of weft's device, "
+                 "without packing (0: do nothing at all)",
+                 MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_3, &params.enable);
+  register_param("verbose", "How much weft tells: 0 nothing, 1 whether and why, 2 each decision",
+                 MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_3, &params.verbose);
+  register_param("stats",
+                 "Print one table per job at MPI_Finalize: messages and bytes offloaded, by kind "
+                 "of layout, and what fell back and why",
+                 MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_3, &params.stats);
+  register_param("min_size", "Messages of fewer packed bytes than this keep Open MPI's own path",
+                 MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_5, &params.min_size);
+}
+
+}  // namespace weft::ompi
