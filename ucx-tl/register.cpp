@@ -5,6 +5,8 @@
 #include "ucx-tl/activity.hpp"
 #include "ucx-tl/version.hpp"
 #include "ucx-tl/weft_cp.hpp"
+#include "ucx-tl/weft_iface.hpp"
+#include "ucx-tl/weft_md.hpp"
 
 namespace {
 
@@ -34,6 +36,8 @@ bool already_registered() {
   }
   abi::uct_component_register(&cp::component);
   abi::uct_tl_register(&cp::component, &cp::transport);
+  abi::uct_component_register(&wire::component);
+  abi::uct_tl_register(&wire::component, &wire::transport);
 }
 
 }  // namespace
