@@ -40,6 +40,10 @@ class Context {
 
   [[nodiscard]] const Address& address() const noexcept { return segment_.header().self; }
   [[nodiscard]] Domain& domain() noexcept { return engine_.domain(); }
+  [[nodiscard]] const std::shared_ptr<Domain>& shared_domain() noexcept {
+    return engine_.shared_domain();
+  }
+  [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] DeviceFile& device() noexcept { return device_; }
   /// True when the peer is on this node, of this user and of this version; itself included.
   [[nodiscard]] bool reachable(const Address& peer) const noexcept;

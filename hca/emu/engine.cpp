@@ -17,6 +17,10 @@ constexpr unsigned pieces_per_pass = 4;
 /// way).
 constexpr std::size_t answers_kept = 4 * WireLimits::max_unacked;
 
+/// QP numbers 0 and 1 are the special QPs of the specification.
+constexpr std::uint32_t first_qp = 2;
+constexpr std::uint32_t max_qps = 16384;
+
 constexpr std::uint8_t raw(WireOp op) noexcept {
   return static_cast<std::uint8_t>(op);
 }
@@ -152,6 +156,12 @@ void Engine::finish(Operation* op, WcStatus status) noexcept {
   completed_flag_.store(true, std::memory_order_release);
 }
 
+bool Engine::is_waiting(const Link& link, const Operation* op) noexcept {
+  const Operation* at = link.writes_;
+  while (at != nullptr && at != op) at = at->next;
+  return at != nullptr;
+}
+
 namespace {
 /// What posting on a dead link comes to: the operation completes at once, with an error.
 void refuse(Operation* op) noexcept {
@@ -203,6 +213,24 @@ bool Engine::post_write(Link& link, Operation* op, const LocalMemory& local,
     return true;
   }
   if (!start(link, op, Operation::Kind::write, local, remote, length)) return false;
+  return queue_stream(link, op);
+}
+
+bool Engine::post_send(Link& link, Operation* op, const LocalMemory& local, std::uint64_t length,
+                       std::uint32_t qp, Immediate immediate) {
+  std::unique_lock guard(lock());
+  if (!link.alive()) {
+    guard.unlock();
+    refuse(op);
+    return true;
+  }
+  if (!may_post(link) || !start(link, op, Operation::Kind::send, local, {}, length)) return false;
+  op->qp = qp;
+  op->immediate = immediate;
+  return queue_stream(link, op);
+}
+
+bool Engine::queue_stream(Link& link, Operation* op) {
   *link.writes_end_ = op;
   link.writes_end_ = &op->next;
   waiting_.fetch_add(1, std::memory_order_relaxed);
@@ -270,7 +298,8 @@ unsigned Engine::send_writes(Link& link) noexcept {
   unsigned pieces = 0;
   while (Operation* op = link.writes_) {
     const std::uint32_t piece = piece_size(op->length);
-    while (op->moved < op->length) {
+    // At least one piece: a send of nothing is a message too.
+    do {
       if (pieces == pieces_per_pass) return pieces;
       Line* line = link.wire_.reserve(sizeof(WriteLine));
       if (line == nullptr) return pieces;
@@ -279,13 +308,19 @@ unsigned Engine::send_writes(Link& link) noexcept {
       const std::uint64_t remaining = op->length - op->moved;
       const auto length = static_cast<std::uint32_t>(std::min<std::uint64_t>(piece, remaining));
       gather(op->local, op->moved, {own_.slot(slot).data, length});
-      write_fields(line, WriteLine{op->remote_addr + op->moved, remaining, op->id, op->rkey, slot,
-                                   length, op->moved == 0, length == remaining});
-      link.wire_.publish(line, raw(WireOp::write_data), 0, sizeof(WriteLine));
+      if (op->kind == Operation::Kind::send) {
+        write_fields(line, SendLine{remaining, op->id, op->qp, slot, length, op->immediate.data,
+                                    op->moved == 0, length == remaining, op->immediate.present});
+        link.wire_.publish(line, raw(WireOp::send_data), 0, sizeof(SendLine));
+      } else {
+        write_fields(line, WriteLine{op->remote_addr + op->moved, remaining, op->id, op->rkey, slot,
+                                     length, op->moved == 0, length == remaining});
+        link.wire_.publish(line, raw(WireOp::write_data), 0, sizeof(WriteLine));
+      }
       link.ring_if_cold();
       op->moved += length;
       ++pieces;
-    }
+    } while (op->moved < op->length);
     link.writes_ = op->next;
     if (link.writes_ == nullptr) link.writes_end_ = &link.writes_;
     op->next = nullptr;
@@ -328,10 +363,13 @@ void Engine::take_ack(Link& link, const Line* line) noexcept {
   Operation* op = operations_.find(fields.op, &link);
   if (op == nullptr || fields.status > static_cast<std::uint8_t>(WcStatus::rnr_retry_exc_err))
     return;
-  // A write is acknowledged after its last piece; an earlier acknowledgement is no peer of ours.
-  if (op->kind == Operation::Kind::write && op->moved != op->length) return;
   const auto status = static_cast<WcStatus>(fields.status);
-  if (op->kind != Operation::Kind::write && status == WcStatus::success) return;
+  if (op->kind == Operation::Kind::write || op->kind == Operation::Kind::send) {
+    // Acknowledged after its last piece; an earlier acknowledgement is from no peer of ours.
+    if (op->moved != op->length || is_waiting(link, op)) return;
+  } else if (status == WcStatus::success) {
+    return;
+  }
   finish(op, status);
 }
 
@@ -364,6 +402,9 @@ void Engine::take_line(Link& link, Line* line, std::size_t length) noexcept {
       break;
     case WireOp::write_data:
       serve_write_data(link, line);
+      break;
+    case WireOp::send_data:
+      serve_send_data(link, line);
       break;
     case WireOp::read_request:
       serve_read_request(link, line);
@@ -430,6 +471,65 @@ void Engine::serve_write_data(Link& link, const Line* line) noexcept {
   // Release: our reads of the slot come before its owner fills it again.
   if (slot != nullptr) slot->busy.store(0, std::memory_order_release);
   if (fields.last != 0) acknowledge(link, fields.op, link.write_status_);
+}
+
+void Engine::serve_send_data(Link& link, const Line* line) noexcept {
+  const auto fields = read_fields<SendLine>(line);
+  Slot* slot = slot_of(link, fields.slot);
+  const bool sound =
+      slot != nullptr && fields.length <= slot_data && fields.length <= fields.remaining;
+  if (fields.first != 0) {
+    const std::uint32_t index = fields.qp - first_qp;
+    link.receiving_ = index < receive_ends_.size() ? receive_ends_[index] : nullptr;
+    link.send_left_ = fields.remaining;
+    link.send_status_ = link.receiving_ != nullptr ? link.receiving_->begin(link, fields.remaining)
+                                                   : WcStatus::rem_inv_req_err;
+  }
+  // The length was promised by the first piece; one that says otherwise is from no peer of ours.
+  if (link.send_status_ == WcStatus::success && link.receiving_ != nullptr) {
+    if (sound && fields.remaining == link.send_left_) {
+      link.receiving_->place({slot->data, fields.length});
+      link.send_left_ -= fields.length;
+    } else {
+      link.send_status_ = WcStatus::rem_inv_req_err;
+    }
+  }
+  // Release: our reads of the slot come before its owner fills it again.
+  if (slot != nullptr) slot->busy.store(0, std::memory_order_release);
+  if (fields.last == 0) return;
+  if (link.receiving_ != nullptr && link.send_status_ == WcStatus::success) {
+    link.receiving_->end({fields.immediate, fields.has_immediate != 0});
+  }
+  link.receiving_ = nullptr;
+  acknowledge(link, fields.op, link.send_status_);
+}
+
+std::shared_ptr<const SgeList> Engine::local_memory(std::span<const Sge> sges, Access need,
+                                                    std::uint32_t pd) const {
+  return SgeList::make(domain_->keys_, sges, need, pd);
+}
+
+std::uint32_t Engine::add_receive_end(ReceiveEnd* end) {
+  const auto vacant = std::find(receive_ends_.begin(), receive_ends_.end(), nullptr);
+  const auto index = static_cast<std::uint32_t>(vacant - receive_ends_.begin());
+  if (vacant != receive_ends_.end()) {
+    *vacant = end;
+  } else if (index < max_qps) {
+    receive_ends_.push_back(end);
+  } else {
+    return 0;
+  }
+  return first_qp + index;
+}
+
+void Engine::remove_receive_end(std::uint32_t qp) noexcept {
+  for (Link* link : links_) {
+    if (link->receiving_ == receive_ends_[qp - first_qp]) {
+      link->receiving_ = nullptr;
+      link->send_status_ = WcStatus::rem_inv_req_err;
+    }
+  }
+  receive_ends_[qp - first_qp] = nullptr;
 }
 
 void Engine::serve_read_request(Link& link, const Line* line) noexcept {

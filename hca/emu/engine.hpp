@@ -7,14 +7,27 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "hca/emu/domain.hpp"
 #include "hca/emu/link.hpp"
 #include "hca/emu/operation_table.hpp"
+#include "hca/emu/sge_list.hpp"
 #include "hca/emu/slot_pool.hpp"
 
 namespace weft::hca::emu {
+
+/// Where the sends to one QP go. Called under the engine's lock, in whatever thread runs it.
+class ReceiveEnd {
+ public:
+  virtual ~ReceiveEnd() = default;
+  /// A message of `length` bytes begins. success: place() and end() follow; anything else is the
+  /// status that the sender gets (rnr_retry_exc_err: nothing is posted to receive into).
+  virtual WcStatus begin(const Link& link, std::uint64_t length) noexcept = 0;
+  virtual void place(std::span<const std::byte> piece) noexcept = 0;
+  virtual void end(Immediate immediate) noexcept = 0;
+};
 
 class Engine {
  public:
@@ -24,6 +37,7 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   [[nodiscard]] Domain& domain() noexcept { return *domain_; }
+  [[nodiscard]] const std::shared_ptr<Domain>& shared_domain() const noexcept { return domain_; }
   [[nodiscard]] SpinLock& lock() noexcept { return domain_->lock_; }
 
   /// Streams and answers that wait for room; with none of them only the rings can bring work.
@@ -46,6 +60,12 @@ class Engine {
   unsigned advance() noexcept;
   /// Ends whatever uses the key (called with the domain's lock held).
   void drop_key(std::uint32_t key) noexcept;
+  /// The memory of a scatter-gather list; null when a key does not cover its piece.
+  std::shared_ptr<const SgeList> local_memory(std::span<const Sge> sges, Access need,
+                                              std::uint32_t pd) const;
+  /// Number of a new QP whose sends go to `end`; 0 when all are taken.
+  std::uint32_t add_receive_end(ReceiveEnd* end);
+  void remove_receive_end(std::uint32_t qp) noexcept;
   /// Completes a dead peer's operations with retry_exc_err and forgets what it asked for.
   void fail_link(Link& link) noexcept;
 
@@ -54,6 +74,8 @@ class Engine {
                  std::uint64_t length);
   bool post_write(Link& link, Operation* op, const LocalMemory& local, const RemoteMemory& remote,
                   std::uint64_t length);
+  bool post_send(Link& link, Operation* op, const LocalMemory& local, std::uint64_t length,
+                 std::uint32_t qp, Immediate immediate);
   bool post_write_short(Link& link, Operation* op, const void* data, std::uint32_t length,
                         const RemoteMemory& remote);
   bool post_atomic(Link& link, Operation* op, AtomicOp code, std::uint32_t size,
@@ -61,6 +83,8 @@ class Engine {
 
  private:
   // As initiator.
+  bool queue_stream(Link& link, Operation* op);
+  static bool is_waiting(const Link& link, const Operation* op) noexcept;
   bool may_post(Link& link) noexcept;
   bool start(Link& link, Operation* op, Operation::Kind kind, const LocalMemory& local,
              const RemoteMemory& remote, std::uint64_t length);
@@ -77,6 +101,7 @@ class Engine {
   void serve_write_inline(Link& link, const Line* line, std::size_t length) noexcept;
   void serve_write_data(Link& link, const Line* line) noexcept;
   void serve_read_request(Link& link, const Line* line) noexcept;
+  void serve_send_data(Link& link, const Line* line) noexcept;
   void serve_atomic(Link& link, const Line* line) noexcept;
   unsigned send_read_data(Link& link) noexcept;
   void acknowledge(Link& link, std::uint32_t op, WcStatus status) noexcept;
@@ -91,6 +116,7 @@ class Engine {
   SlotPool slots_;
   OperationTable operations_;
   std::vector<Link*> links_;
+  std::vector<ReceiveEnd*> receive_ends_;  ///< by QP number, from 2 on (0 and 1 are special QPs)
   std::atomic<std::uint32_t> waiting_{0};
   Operation* completed_ = nullptr;
   Operation** completed_end_ = &completed_;

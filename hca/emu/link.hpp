@@ -21,6 +21,7 @@ namespace weft::hca::emu {
 
 class Context;
 class Engine;
+class ReceiveEnd;
 
 /// Limits that callers plan with, in bytes.
 struct WireLimits {
@@ -88,6 +89,9 @@ class Link {
 
   bool read(Operation* op, const LocalMemory& local, const RemoteMemory& remote,
             std::uint64_t length);
+  /// SEND to a QP of the peer's context.
+  bool send(Operation* op, const LocalMemory& local, std::uint64_t length, std::uint32_t qp,
+            Immediate immediate);
   bool write(Operation* op, const LocalMemory& local, const RemoteMemory& remote,
              std::uint64_t length);
   /// RDMA WRITE of at most WireLimits::max_write_short bytes, copied before return; `op` may be
@@ -158,6 +162,9 @@ class Link {
   std::deque<WaitingAnswer> answers_;
   std::uint32_t uncounted_ = 0;         ///< acknowledgements owed for operations without an id
   std::uint32_t uncounted_posted_ = 0;  ///< own operations without an id, not yet acknowledged
+  ReceiveEnd* receiving_ = nullptr;     ///< of the incoming send under way
+  std::uint64_t send_left_ = 0;
+  WcStatus send_status_ = WcStatus::success;
   WcStatus write_status_ = WcStatus::success;  ///< of the incoming write under way
   std::uint64_t attended_seen_ = 0;
 };

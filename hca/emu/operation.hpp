@@ -35,6 +35,12 @@ enum class AtomicOp : std::uint8_t {
 
 class Link;
 
+/// Four bytes that travel with a send, when `present`.
+struct Immediate {
+  std::uint32_t data = 0;
+  bool present = false;
+};
+
 /// Completed exactly once, from Context::progress() of the posting process, in the thread that
 /// calls it.
 struct Operation {
@@ -43,7 +49,7 @@ struct Operation {
   std::uint64_t result = 0;  ///< atomics: the value before
 
   // Of the engine; not for callers.
-  enum class Kind : std::uint8_t { write, read, atomic };
+  enum class Kind : std::uint8_t { write, read, atomic, send };
   LocalMemory local{};
   std::uint64_t length = 0;
   std::uint64_t moved = 0;
@@ -52,6 +58,8 @@ struct Operation {
   Operation* next = nullptr;
   std::uint32_t id = 0;
   std::uint32_t rkey = 0;
+  std::uint32_t qp = 0;  ///< send: number of the peer's QP
+  Immediate immediate{};
   WcStatus status = WcStatus::success;
   Kind kind = Kind::write;
 };

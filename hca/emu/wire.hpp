@@ -30,15 +30,16 @@ struct OrderLine {
 /// Lines of the wire ring.
 enum class WireOp : std::uint8_t {
   pad = pad_op,
-  write_inline,  ///< WriteLine, then the data
-  write_data,    ///< WriteLine
-  read_request,  ///< ReadLine
-  atomic,        ///< AtomicLine
-  ack,           ///< AckLine
-  ack_count,     ///< AckCountLine: for operations nobody waits for one by one
-  read_inline,   ///< AnswerLine, then the data
-  read_data,     ///< DataLine
-  atomic_answer  ///< AtomicAnswerLine
+  write_inline,   ///< WriteLine, then the data
+  write_data,     ///< WriteLine
+  read_request,   ///< ReadLine
+  atomic,         ///< AtomicLine
+  ack,            ///< AckLine
+  ack_count,      ///< AckCountLine: for operations nobody waits for one by one
+  read_inline,    ///< AnswerLine, then the data
+  read_data,      ///< DataLine
+  atomic_answer,  ///< AtomicAnswerLine
+  send_data       ///< SendLine
 };
 
 struct WriteLine {
@@ -50,6 +51,18 @@ struct WriteLine {
   std::uint32_t length;  ///< of this piece
   std::uint8_t first;
   std::uint8_t last;
+};
+
+struct SendLine {
+  std::uint64_t remaining;  ///< bytes of the message from this piece on
+  std::uint32_t op;
+  std::uint32_t qp;
+  std::uint32_t slot;
+  std::uint32_t length;  ///< of this piece
+  std::uint32_t immediate;
+  std::uint8_t first;
+  std::uint8_t last;
+  std::uint8_t has_immediate;
 };
 
 struct ReadLine {
@@ -95,7 +108,8 @@ struct AtomicAnswerLine {
 };
 
 constexpr std::size_t max_line_payload = line_bytes - sizeof(LineHeader);
-static_assert(sizeof(WriteLine) <= max_line_payload && sizeof(AtomicLine) <= max_line_payload);
+static_assert(sizeof(WriteLine) <= max_line_payload && sizeof(AtomicLine) <= max_line_payload &&
+              sizeof(SendLine) <= max_line_payload);
 
 template <class Fields>
 Fields read_fields(const Line* line) noexcept {
