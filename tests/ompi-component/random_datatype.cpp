@@ -44,6 +44,13 @@ MPI_Aint extent_of(MPI_Datatype type) {
   return extent;
 }
 
+// Open MPI refuses a type without bytes here, and divides by the extent.
+bool suits_darray(MPI_Datatype type) {
+  int size = 0;
+  MPI_Type_size(type, &size);
+  return size > 0 && extent_of(type) > 0;
+}
+
 bool is_modest(MPI_Datatype type) {
   MPI_Count size = 0, lower = 0, extent = 0, true_lower = 0, true_extent = 0;
   MPI_Type_size_x(type, &size);
@@ -243,9 +250,8 @@ Made constructor(Random& random, const Datatype& old, int depth) {
       return dup_of(random, old);
     case 7:
       return subarray_of(random, old);
-    // MPI_Type_create_darray of Open MPI divides by the extent of its old type.
     case 8:
-      return extent_of(old.get()) > 0 ? darray_of(random, old) : vector_of(random, old);
+      return suits_darray(old.get()) ? darray_of(random, old) : vector_of(random, old);
     default:
       return struct_of(random, old, depth,
                        [&random](int deeper) { return random_datatype(random, deeper); });
