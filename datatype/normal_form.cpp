@@ -22,9 +22,6 @@ constexpr std::uint64_t min_run = 3;
 constexpr std::size_t max_period = 16;
 /// A list is searched for runs of runs to this depth.
 constexpr int max_passes = 16;
-/// In a list, a loop over a list with fewer rounds than min_run is written out up to this size.
-constexpr std::uint64_t max_written_out = 64;
-
 std::int64_t add(std::int64_t a, std::int64_t b) {
   return checked_offset(static_cast<Wide>(a) + b);
 }
@@ -139,6 +136,18 @@ Piece split_last(const Piece& p, std::vector<Piece>& rest) {
   return split_last(moved(t.items.back(), p.offset), rest);
 }
 
+/// Loops around each other, up to a block or a list.
+int loop_depth(const Piece& p) {
+  int depth = 0;
+  for (const Piece* q = &p; q->is_loop(); q = &q->term->items[0]) ++depth;
+  return depth;
+}
+
+/// Whether a loop is shorter than a run, and better a list.
+bool is_written_out(const Piece& body, std::uint64_t count) {
+  return count < min_run && (!body.is_list() || multiply(body.blocks(), count) <= canonical_blocks);
+}
+
 /// Step 1 of list(): no empty pieces, no lists in lists, no loops shorter than a run.
 void flatten(const Piece& p, std::vector<Piece>& out) {
   if (p.empty()) return;
@@ -146,7 +155,7 @@ void flatten(const Piece& p, std::vector<Piece>& out) {
     for (const Piece& item : p.term->items) flatten(moved(item, p.offset), out);
     return;
   }
-  if (p.is_loop() && p.term->count < min_run && p.term->blocks <= max_written_out) {
+  if (p.is_loop() && is_written_out(p.term->items[0], p.term->count)) {
     for (std::uint64_t i = 0; i < p.term->count; ++i) {
       flatten(moved(p.term->items[0], add(p.offset, times(i, p.term->stride))), out);
     }
@@ -183,29 +192,31 @@ struct Run {
   std::int64_t step;
 };
 
-Run run_of(const Piece& p) {
-  if (!p.is_loop()) return {p, 1, 0};
+/// A piece as a run: loops deeper than `depth` are so many of their bodies, others are one.
+Run run_of(const Piece& p, int depth) {
+  if (loop_depth(p) <= depth) return {p, 1, 0};
   return {moved(p.term->items[0], p.offset), p.term->count, p.term->stride};
 }
 
 /// Step 3: runs become loops. Greedy from the left and by single pieces, whatever loops the
 /// description was written in, so that it comes to the same result for all of them.
-std::vector<Piece> collect_runs(const std::vector<Piece>& in) {
+std::vector<Piece> collect_runs(const std::vector<Piece>& in, int depth) {
   std::vector<Piece> out;
   out.reserve(in.size());
   Run run{};
   const auto flush = [&] {
     if (run.count == 0) return;
-    if (run.count >= min_run || !run.body.is_block()) {
-      append_flat(out, loop(run.body, run.count, run.step));
+    if (is_written_out(run.body, run.count)) {
+      for (std::uint64_t i = 0; i < run.count; ++i) {
+        append_flat(out, moved(run.body, times(i, run.step)));
+      }
     } else {
-      for (std::uint64_t i = 0; i < run.count; ++i)
-        out.push_back(moved(run.body, times(i, run.step)));
+      out.push_back(raw_loop(run.body, run.count, run.step));
     }
     run.count = 0;
   };
   for (const Piece& p : in) {
-    Run next = run_of(p);
+    Run next = run_of(p, depth);
     while (next.count != 0) {
       if (run.count == 0 || !same_shape(run.body, next.body)) {
         flush();
@@ -225,7 +236,7 @@ std::vector<Piece> collect_runs(const std::vector<Piece>& in) {
         ++run.count;
         --next.count;
         next.body = moved(next.body, next.step);
-      } else if (run.count == 2 && run.body.is_block()) {
+      } else if (run.count == 2 && is_written_out(run.body, 2)) {
         // Too short so far; its second piece may begin a longer one.
         out.push_back(run.body);
         run = {moved(run.body, run.step), 1, 0};
@@ -268,8 +279,8 @@ std::vector<Piece> collect_groups(std::vector<Piece> in) {
       }
       if (rounds >= min_run) {
         const auto first = in.begin() + static_cast<std::ptrdiff_t>(i);
-        const Piece body = raw_list({first, first + static_cast<std::ptrdiff_t>(period)});
-        append_flat(out, loop(body, rounds, step));
+        const Piece body = list({first, first + static_cast<std::ptrdiff_t>(period)});
+        out.push_back(raw_loop(body, rounds, step));
         i += rounds * period;
         break;
       }
@@ -278,6 +289,28 @@ std::vector<Piece> collect_groups(std::vector<Piece> in) {
     if (rounds < min_run) out.push_back(std::move(in[i++]));
   }
   return out;
+}
+
+/// Steps 3 and 4 until nothing changes: the form of a list whose adjacent blocks are merged.
+Piece collect(std::vector<Piece> items) {
+  std::size_t before = items.size() + 1;
+  for (int pass = 0; pass < max_passes && items.size() < before; ++pass) {
+    before = items.size();
+    // Splitting and collecting may have left loops shorter than a run.
+    std::vector<Piece> flat;
+    flat.reserve(items.size());
+    for (const Piece& p : items) flatten(p, flat);
+    items = std::move(flat);
+    int deepest = 0;
+    for (const Piece& p : items) deepest = std::max(deepest, loop_depth(p));
+    for (int depth = 0; depth <= deepest; ++depth) items = collect_runs(items, depth);
+    items = collect_groups(std::move(items));
+  }
+  // Two equal pieces are a loop when there is nothing else.
+  if (items.size() == 2 && same_shape(items[0], items[1])) {
+    return raw_loop(items[0], 2, add(items[1].offset, -items[0].offset));
+  }
+  return raw_list(std::move(items));
 }
 
 }  // namespace
@@ -329,25 +362,40 @@ Piece moved(Piece piece, std::int64_t by) {
   return piece;
 }
 
+void append_blocks(const Piece& p, std::vector<Piece>& out) {
+  if (p.empty()) return;
+  if (p.is_block()) {
+    out.push_back(p);
+  } else if (p.is_list()) {
+    for (const Piece& item : p.term->items) append_blocks(moved(item, p.offset), out);
+  } else {
+    for (std::uint64_t i = 0; i < p.term->count; ++i) {
+      append_blocks(moved(p.term->items[0], add(p.offset, times(i, p.term->stride))), out);
+    }
+  }
+}
+
 Piece loop(const Piece& body, std::uint64_t count, std::int64_t stride) {
   if (count == 0 || body.empty()) return {};
   if (count == 1) return body;
-  // Contiguous iterations.
-  if (body.is_block() && stride >= 0 && static_cast<std::uint64_t>(stride) == body.length) {
-    return block(multiply(body.length, count), body.offset);
+  if (body.is_block()) {
+    const bool gapless = stride >= 0 && static_cast<std::uint64_t>(stride) == body.length;
+    return gapless ? block(multiply(body.length, count), body.offset)
+                   : raw_loop(body, count, stride);
+  }
+  if (multiply(body.blocks(), count) <= canonical_blocks) {
+    std::vector<Piece> all;
+    for (std::uint64_t i = 0; i < count; ++i) all.push_back(moved(body, times(i, stride)));
+    return list(std::move(all));
   }
   // The inner loop tiles the outer one.
   if (body.is_loop() && static_cast<Wide>(body.term->count) * body.term->stride == stride) {
     const Piece inner = moved(body.term->items[0], body.offset);
     return raw_loop(inner, multiply(body.term->count, count), body.term->stride);
   }
-  // Two rounds of a short list are a longer list.
-  if (body.is_list() && count < min_run && multiply(body.blocks(), count) <= max_written_out) {
-    return list({body, moved(body, stride)});
-  }
   // Two iterations meet in one block: first block, loop over the rest with the merged block at its
   // end, rest of the last iteration.
-  if (!body.is_block() && end_of_last_block(body) == add(body.offset, stride)) {
+  if (end_of_last_block(body) == add(body.offset, stride)) {
     std::vector<Piece> rest;
     const Piece first = split_first(body, rest);
     std::vector<Piece> rotated = rest;
@@ -363,23 +411,19 @@ Piece loop(const Piece& body, std::uint64_t count, std::int64_t stride) {
 Piece list(std::vector<Piece> pieces) {
   std::vector<Piece> items;
   items.reserve(pieces.size());
-  for (const Piece& p : pieces) flatten(p, items);
+  Wide blocks = 0;
+  for (const Piece& p : pieces) {
+    flatten(p, items);
+    blocks += p.blocks();
+  }
   if (items.empty()) return {};
-  items = merge_adjacent(std::move(items));
-  std::size_t before = items.size() + 1;
-  for (int pass = 0; pass < max_passes && items.size() < before; ++pass) {
-    before = items.size();
-    // Splitting and collecting may have made loops shorter than a run.
-    std::vector<Piece> flat;
-    flat.reserve(items.size());
-    for (const Piece& p : items) flatten(p, flat);
-    items = collect_groups(collect_runs(flat));
+  if (blocks <= canonical_blocks) {
+    std::vector<Piece> written;
+    written.reserve(static_cast<std::size_t>(blocks));
+    for (const Piece& p : items) append_blocks(p, written);
+    items = std::move(written);
   }
-  // Two equal pieces are a loop when there is nothing else.
-  if (items.size() == 2 && same_shape(items[0], items[1])) {
-    return loop(items[0], 2, add(items[1].offset, -items[0].offset));
-  }
-  return raw_list(std::move(items));
+  return collect(merge_adjacent(std::move(items)));
 }
 
 }  // namespace weft::datatype

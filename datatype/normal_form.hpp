@@ -9,9 +9,11 @@
 //     iteration of a loop meets the next (the loop then starts a block later);
 //   - a loop over a loop that tiles it is one loop;
 //   - in a list, three or more equal pieces a constant step apart are a loop, and so is a group of
-//     pieces that comes three or more times;
-// The order of the stream is never changed. All of it costs O(description); loops are not expanded,
-// except for those so short that a list is their better form.
+//     pieces that comes three or more times.
+// A piece of few blocks (canonical_blocks) is written out and collected anew, so that its form
+// depends on its blocks alone, however it was described. Beyond, loops are never expanded: the cost
+// is O(description) and two descriptions come out equal if these rules lead from one to the other.
+// The order of the stream is never changed.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +24,9 @@
 #include "hca/layout.hpp"
 
 namespace weft::datatype {
+
+/// Pieces of up to this many blocks have one form only.
+inline constexpr std::uint64_t canonical_blocks = 256;
 
 class Term;
 using TermPtr = std::shared_ptr<const Term>;
@@ -67,6 +72,9 @@ Piece moved(Piece piece, std::int64_t by);
 Piece loop(const Piece& body, std::uint64_t count, std::int64_t stride);
 /// One after another.
 Piece list(std::vector<Piece> pieces);
+
+/// Appends the blocks of a piece in order: O(blocks), for short pieces only.
+void append_blocks(const Piece& piece, std::vector<Piece>& out);
 
 /// The layout that executes a piece fastest; equal pieces give equal layouts.
 hca::LayoutPtr to_layout(const Piece& piece);

@@ -1,5 +1,4 @@
-// Between normal form and hca::Layout. What is equal in normal form is equal as a layout, and the
-// other way round: from_layout(*to_layout(p)) is p.
+// Between normal form and hca::Layout. What is equal in normal form is equal as a layout.
 #include <algorithm>
 #include <cerrno>
 
@@ -22,26 +21,18 @@ constexpr std::uint64_t short_piece = 16;
 /// Loop bodies of up to this many blocks become the entries of an interleaved layout.
 constexpr std::uint64_t short_body = 32;
 
-/// Appends the blocks of a piece in order.
-void write_out(const Piece& p, std::vector<Block>& out) {
-  if (p.is_block()) {
-    out.push_back({p.offset, p.length});
-  } else if (p.is_list()) {
-    for (const Piece& item : p.term->items) write_out(moved(item, p.offset), out);
-  } else {
-    Piece body = moved(p.term->items[0], p.offset);
-    for (std::uint64_t i = 0; i < p.term->count; ++i) {
-      write_out(body, out);
-      if (i + 1 < p.term->count) body = moved(std::move(body), p.term->stride);
-    }
-  }
+LayoutPtr sg_list(const std::vector<Piece>& pieces) {
+  std::vector<Block> blocks;
+  blocks.reserve(pieces.size());
+  for (const Piece& p : pieces) blocks.push_back({p.offset, p.length});
+  return Layout::sg_list(blocks);
 }
 
 LayoutPtr sg_list(const Piece& p) {
-  std::vector<Block> blocks;
+  std::vector<Piece> blocks;
   blocks.reserve(p.blocks());
-  write_out(p, blocks);
-  return Layout::sg_list(blocks);
+  append_blocks(p, blocks);
+  return sg_list(blocks);
 }
 
 LayoutPtr loop_layout(const Piece& p) {
@@ -67,12 +58,12 @@ LayoutPtr list_layout(const Piece& p) {
   for (std::size_t i = 0; i < items.size();) {
     std::size_t end = i + 1;
     if (is_short(items[i])) {
-      std::vector<Block> blocks;
-      write_out(moved(items[i], p.offset), blocks);
+      std::vector<Piece> blocks;
+      append_blocks(moved(items[i], p.offset), blocks);
       for (; end < items.size() && is_short(items[end]); ++end) {
-        write_out(moved(items[end], p.offset), blocks);
+        append_blocks(moved(items[end], p.offset), blocks);
       }
-      parts.push_back({0, Layout::sg_list(blocks)});
+      parts.push_back({0, sg_list(blocks)});
     } else {
       std::vector<std::int64_t> offsets{moved(items[i], p.offset).offset};
       for (; end < items.size() && same_shape(items[i], items[end]); ++end) {
