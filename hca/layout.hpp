@@ -53,7 +53,8 @@ class Layout {
   /// `length` bytes at `offset`.
   static LayoutPtr contiguous(std::uint64_t length, std::int64_t offset = 0);
   /// Blocks of `block` bytes; dimensions outermost first.
-  static LayoutPtr strided(std::int64_t offset, std::uint64_t block, std::span<const Dimension> dims);
+  static LayoutPtr strided(std::int64_t offset, std::uint64_t block,
+                           std::span<const Dimension> dims);
   /// A list of blocks in the order given. Kept in compact form (equal lengths, 32-bit offsets).
   static LayoutPtr sg_list(std::span<const Block> blocks);
   /// `count` copies of `child`, `stride` bytes apart.
@@ -75,12 +76,14 @@ class Layout {
 
   /// Copies `out.size()` bytes of the packed stream from `offset` on out of memory at `base`.
   /// `offset + out.size()` must not exceed `size()`. Any byte offset is allowed.
-  virtual void gather(const std::byte* base, std::uint64_t offset, std::span<std::byte> out) const = 0;
+  virtual void gather(const std::byte* base, std::uint64_t offset,
+                      std::span<std::byte> out) const = 0;
   /// The opposite direction.
-  virtual void scatter(std::byte* base, std::uint64_t offset, std::span<const std::byte> in) const = 0;
+  virtual void scatter(std::byte* base, std::uint64_t offset,
+                       std::span<const std::byte> in) const = 0;
 
-  /// Two layouts are equal when they are the same description (of normalised layouts: the same bytes
-  /// in the same order).
+  /// Two layouts are equal when they are the same description (of normalised layouts: the same
+  /// bytes in the same order).
   [[nodiscard]] virtual bool equals(const Layout& other) const noexcept = 0;
   /// The description as text, for people: `strided(offset 0, block 8, 1024 x 8208)`.
   [[nodiscard]] virtual std::string describe() const = 0;
