@@ -60,7 +60,9 @@ int main(int argc, char** argv) {
       "Run it as your programs run: weftrun weft-info"};
   app.name("weft-info");
   app.set_version_flag("--version", "weft-info (weft) " PACKAGE_VERSION);
-  app.add_option("--device", options.device, "name of the device")->capture_default_str();
+  app.add_option("--device", options.device, "name of the device")
+      ->envname("UCX_WEFT_DEVICE")
+      ->capture_default_str();
   auto* check = app.add_flag("--check", options.only_check, "only the check of the environment");
   app.add_flag("--no-check", options.only_device, "only the device")->excludes(check);
   app.footer("Exit status: 0; 1 when the check found a problem; 2 for a wrong command line.");
