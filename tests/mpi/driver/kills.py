@@ -1,0 +1,70 @@
+"""A process killed in the middle of a rendezvous: the job ends, and nothing is left behind."""
+
+import os
+import random
+import statistics
+import time
+
+from .jobs import Failure, UCX_PML
+from .tap import Case
+
+SHARED_MEMORY = "/dev/shm"
+
+
+def left_in_shared_memory():
+    try:
+        return sorted(name for name in os.listdir(SHARED_MEMORY) if "weft" in name.lower())
+    except FileNotFoundError:
+        return []
+
+
+def seconds_until_end(suite, launcher, victim, microseconds, mca):
+    """From the kill to the end of the job."""
+    stamp = suite.scratch / "killed"
+    stamp.unlink(missing_ok=True)
+    result = launcher.mpi([suite.program("tests/mpi/kill_midway"), victim, microseconds, stamp],
+                          mca=mca, timeout=60)
+    ended = time.time()
+    if result.timed_out:
+        raise Failure("the job never ended", result.described())
+    if not stamp.exists():
+        raise Failure("the job ended before anything was killed", result.described())
+    return ended - float(stamp.read_text())
+
+
+def kill_cases(suite):
+    times = {}
+
+    def measure(name, launcher, mca, number):
+        rng = random.Random(suite.seed)
+        times[name] = [
+            seconds_until_end(suite, launcher, i % 2, rng.randrange(1000, 60000), mca)
+            for i in range(number)
+        ]
+        return f"{number} kills, median {statistics.median(times[name]):.2f} s, " \
+               f"most {max(times[name]):.2f} s"
+
+    def weft_within_two_seconds():
+        note = measure("weft", suite.launcher, [], suite.kills)
+        allowed = statistics.median(times["plain"]) + 2
+        if max(times["weft"]) > allowed:
+            raise Failure(f"{note}, allowed {allowed:.2f} s")
+        return note
+
+    def nothing_left():
+        left = left_in_shared_memory()
+        if len(left) > 1:
+            raise Failure("left in shared memory: " + " ".join(left))
+        suite.launcher.mpi([suite.program("examples/halo")]).expect_line(r"^halo: OK")
+        left = left_in_shared_memory()
+        if len(left) > 1:
+            raise Failure("left in shared memory after a good run: " + " ".join(left))
+
+    few = min(suite.kills, 9)
+    yield Case("a killed process ends the job: plain Open MPI, for comparison",
+               lambda: measure("plain", suite.plain, UCX_PML, few))
+    if suite.stock:
+        return
+    yield Case("a killed process ends the job within 2 s of that", weft_within_two_seconds)
+    yield Case("after kills: one file in shared memory at most, and the next job runs right",
+               nothing_left)
