@@ -1,0 +1,118 @@
+#include "benchmarks/ping_pong.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace weft::benchmarks {
+namespace {
+
+constexpr std::byte untouched{0xee};
+
+/// What rank `rank` has at this place of its send buffer.
+std::byte content(int rank, std::size_t offset) {
+  return static_cast<std::byte>((offset * 0x9e3779b1u >> 13) + 85 * rank);
+}
+
+}  // namespace
+
+PingPong::PingPong(const Shape& shape, bool by_hand)
+    : shape_(shape),
+      by_hand_(by_hand),
+      bytes_(shape.bytes()),
+      out_(shape.send.memory),
+      in_(shape.recv.memory, untouched),
+      staged_(by_hand ? bytes_ : 0),
+      pack_(shape.send),
+      unpack_(shape.recv) {
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+  for (const Block& block : shape.send.blocks) {
+    for (std::size_t i = 0; i < block.length; ++i) {
+      out_[block.offset + i] = content(rank_, block.offset + i);
+    }
+  }
+}
+
+void PingPong::send() {
+  if (!by_hand_ || shape_.send.blocks.size() == 1) {
+    MPI_Send(out_.data(), shape_.send.count, shape_.send.type, 1 - rank_, 0, MPI_COMM_WORLD);
+    return;
+  }
+  pack_.pack(out_.data(), staged_.data());
+  MPI_Send(staged_.data(), static_cast<int>(bytes_), MPI_BYTE, 1 - rank_, 0, MPI_COMM_WORLD);
+}
+
+void PingPong::receive() {
+  if (!by_hand_ || shape_.recv.blocks.size() == 1) {
+    MPI_Recv(in_.data(), shape_.recv.count, shape_.recv.type, 1 - rank_, 0, MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
+    return;
+  }
+  MPI_Recv(staged_.data(), static_cast<int>(bytes_), MPI_BYTE, 1 - rank_, 0, MPI_COMM_WORLD,
+           MPI_STATUS_IGNORE);
+  unpack_.unpack(staged_.data(), in_.data());
+}
+
+double PingPong::round_trips(long count) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double began = MPI_Wtime();
+  for (long i = 0; i < count; ++i) {
+    if (rank_ == 0) {
+      send();
+      receive();
+    } else {
+      receive();
+      send();
+    }
+  }
+  return MPI_Wtime() - began;
+}
+
+double PingPong::time(double seconds) {
+  constexpr long warm_up = 3, most = 1000000;
+  std::array<double, 7> batches{};
+  round_trips(warm_up);
+  // Long enough to be measured: double until a batch takes a quarter of its share.
+  const double share = seconds / batches.size();
+  long count = 1;
+  for (double took = 0; took < share / 4 && count < most;) {
+    took = round_trips(count);
+    MPI_Bcast(&took, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    const double each = std::max(took, 1e-9) / static_cast<double>(count);
+    const double wanted =
+        took < share / 4 ? std::min(4.0 * static_cast<double>(count), share / each) : share / each;
+    count = std::clamp(static_cast<long>(wanted), 1L, most);
+    if (count == 1) break;
+  }
+  for (double& batch : batches) batch = round_trips(count) / (2.0 * static_cast<double>(count));
+  std::sort(batches.begin(), batches.end());
+  double median = batches[batches.size() / 2];
+  MPI_Bcast(&median, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  return median;
+}
+
+bool PingPong::verify() {
+  std::fill(in_.begin(), in_.end(), untouched);
+  round_trips(1);
+  int right = received_right(), both = 0;
+  MPI_Allreduce(&right, &both, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+  return both != 0;
+}
+
+bool PingPong::received_right() const {
+  std::vector<std::byte> expected(in_.size(), untouched);
+  auto block = shape_.send.blocks.begin();
+  std::size_t within = 0;
+  for (const Block& target : shape_.recv.blocks) {
+    for (std::size_t i = 0; i < target.length; ++i) {
+      expected[target.offset + i] = content(1 - rank_, block->offset + within);
+      if (++within == block->length) {
+        ++block;
+        within = 0;
+      }
+    }
+  }
+  return expected == in_;
+}
+
+}  // namespace weft::benchmarks

@@ -1,0 +1,37 @@
+// A shape: what one side sends and the other receives, as MPI datatypes and, for checking and for
+// packing by hand, as plain blocks of bytes.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace weft::benchmarks {
+
+struct Block {
+  std::size_t offset;
+  std::size_t length;
+};
+
+/// One side's memory and the arguments of its MPI call.
+struct Side {
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  int count = 0;
+  std::size_t memory = 0;     ///< bytes from the buffer's address on
+  std::vector<Block> blocks;  ///< in packed order
+};
+
+struct Shape {
+  int number;  ///< as in the list of shapes; contiguous ones follow from 101 on
+  std::string name;
+  Side send, recv;
+
+  std::size_t bytes() const;
+};
+
+/// All shapes speed is judged on. Their types are committed; MPI must be initialised.
+std::vector<Shape> all_shapes();
+
+}  // namespace weft::benchmarks
