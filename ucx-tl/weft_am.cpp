@@ -81,7 +81,7 @@ ucs_status_t ep_am_zcopy(uct_ep_h uct_ep, std::uint8_t id, const void* header,
   std::size_t length = header_length;
   for (std::size_t i = 0; i < iovcnt; ++i) {
     const std::size_t bytes = iov[i].length * iov[i].count;
-    if (!copy(room + length, iov[i].buffer, bytes)) [[unlikely]] {
+    if (!copy_bytes(room + length, iov[i].buffer, bytes)) [[unlikely]] {
       ep->link->am_abandon();
       ucs_error("weft: window at %p is not bound or has less than %zu bytes", iov[i].buffer, bytes);
       return UCS_ERR_INVALID_ADDR;

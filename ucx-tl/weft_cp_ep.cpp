@@ -17,7 +17,7 @@ namespace {
 }
 
 ucs_status_t checked_copy(void* to, const void* from, std::size_t length) {
-  if (copy(to, from, length)) [[likely]] {
+  if (copy_bytes(to, from, length)) [[likely]] {
     return UCS_OK;
   }
   return no_such_window(to, from, length);

@@ -25,7 +25,7 @@ void copy_both(const Resolved& to, const Resolved& from, std::size_t length) noe
 
 }  // namespace
 
-bool copy(void* to, const void* from, std::size_t length) noexcept {
+bool copy_bytes(void* to, const void* from, std::size_t length) noexcept {
   const WindowArena& arena = windows();
   if (arena.contains(from)) {
     const Resolved source = arena.resolve(from);

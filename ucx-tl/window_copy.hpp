@@ -6,6 +6,6 @@
 namespace weft::ucx {
 
 /// Either address may be of a window. False when a window is not bound or too small.
-bool copy(void* to, const void* from, std::size_t length) noexcept;
+bool copy_bytes(void* to, const void* from, std::size_t length) noexcept;
 
 }  // namespace weft::ucx

@@ -16,11 +16,11 @@ class WindowLayout final : public hca::Layout {
 
   void gather(const std::byte* base, std::uint64_t offset,
               std::span<std::byte> out) const override {
-    if (!copy(out.data(), base + offset, out.size())) std::memset(out.data(), 0, out.size());
+    if (!copy_bytes(out.data(), base + offset, out.size())) std::memset(out.data(), 0, out.size());
   }
   void scatter(std::byte* base, std::uint64_t offset,
                std::span<const std::byte> in) const override {
-    copy(base + offset, in.data(), in.size());
+    copy_bytes(base + offset, in.data(), in.size());
   }
   [[nodiscard]] bool equals(const Layout& other) const noexcept override { return this == &other; }
   [[nodiscard]] std::string describe() const override { return "window"; }
