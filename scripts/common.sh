@@ -14,7 +14,7 @@ export HOME=${HOME:-$build} LC_ALL=C.UTF-8
 exec </dev/null
 
 build_packages="g++ make autoconf automake libtool pkgconf libhwloc-dev libucx-dev libopenmpi-dev
-  openmpi-bin libcli11-dev libfmt-dev"
+  openmpi-bin libcli11-dev libfmt-dev python3"
 
 say() { printf '==> %s\n' "$*"; }
 die() {
