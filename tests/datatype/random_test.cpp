@@ -7,7 +7,7 @@
 #include "datatype/cost.hpp"
 #include "datatype/loop_builder.hpp"
 #include "datatype/type_map.hpp"
-#include "tests/datatype/memory.hpp"
+#include "tests/memory.hpp"
 #include "tests/seed.hpp"
 
 namespace weft::datatype {

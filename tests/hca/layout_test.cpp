@@ -9,11 +9,13 @@
 #include <numeric>
 
 #include "hca/status.hpp"
+#include "tests/memory.hpp"
 #include "tests/seed.hpp"
 
 namespace weft::hca {
 namespace {
 
+using test::Memory;
 using test::Random;
 using Offsets = std::vector<std::int64_t>;
 
@@ -128,35 +130,6 @@ Case random_case(Random& random, int depth) {
   return c;
 }
 
-/// Memory of exactly the bytes from lower to upper, so that a sanitizer sees every byte too many.
-class Memory {
- public:
-  explicit Memory(const Layout& layout)
-      : lower_(layout.lower()),
-        size_(static_cast<std::size_t>(layout.upper() - layout.lower())),
-        bytes_(std::make_unique<std::byte[]>(size_)) {}
-  /// What the layout's offsets count from.
-  [[nodiscard]] std::byte* base() const {
-    return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(bytes_.get()) -
-                                        static_cast<std::uintptr_t>(lower_));
-  }
-  std::byte& operator[](std::int64_t offset) {
-    return bytes_[static_cast<std::size_t>(offset - lower_)];
-  }
-  void fill(Random& random) {
-    for (std::size_t i = 0; i < size_; ++i) bytes_[i] = static_cast<std::byte>(random.engine()());
-  }
-  [[nodiscard]] std::vector<std::byte> image() const {
-    return {bytes_.get(), bytes_.get() + size_};
-  }
-  [[nodiscard]] std::int64_t lower() const { return lower_; }
-
- private:
-  std::int64_t lower_;
-  std::size_t size_;
-  std::unique_ptr<std::byte[]> bytes_;
-};
-
 void check_gather(const Case& c, Memory& memory, std::uint64_t offset, std::uint64_t length) {
   // No byte more than asked for: the vector's end is the allocation's end.
   auto out = std::make_unique<std::byte[]>(length);
@@ -203,7 +176,7 @@ void check(const Case& c, Random& random) {
   EXPECT_GT(c.layout->footprint(), 0u);
 
   Memory memory(*c.layout);
-  memory.fill(random);
+  memory.fill(random.engine());
   const auto size = static_cast<std::int64_t>(c.bytes.size());
   check_gather(c, memory, 0, c.bytes.size());
   check_scatter(c, memory, 0, c.bytes.size(), random);
@@ -235,7 +208,7 @@ TEST(Layout, ConsecutivePiecesOfAnySizeMakeTheWholeStream) {
     SCOPED_TRACE(test::seed_note(round) + ": " + c.layout->describe());
     if (c.bytes.empty()) continue;
     Memory memory(*c.layout);
-    memory.fill(random);
+    memory.fill(random.engine());
     std::vector<std::byte> out(c.bytes.size());
     for (std::size_t at = 0; at < out.size();) {
       const auto n = std::min(out.size() - at, static_cast<std::size_t>(random.in(1, 300)));
@@ -258,7 +231,7 @@ TEST(Layout, EveryBlockSizeAtEveryStart) {
     for (std::uint64_t i = 0; i < count; ++i)
       append(c.bytes, 3 + static_cast<std::int64_t>(i) * stride, block);
     Memory memory(*c.layout);
-    memory.fill(random);
+    memory.fill(random.engine());
     for (std::uint64_t start = 0; start < 2 * block; start += block < 70 ? 1 : 13) {
       check_gather(c, memory, start, c.bytes.size() - start);
       check_gather(c, memory, 0, start);

@@ -1,6 +1,7 @@
 // Memory of exactly the bytes that a layout touches, for checks byte by byte.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,7 +33,9 @@ class Memory {
     for (std::size_t i = 0; i < size_; ++i) bytes_[i] = static_cast<std::byte>(random());
   }
   [[nodiscard]] std::vector<std::byte> image() const {
-    return {bytes_.get(), bytes_.get() + size_};
+    std::vector<std::byte> copy(size_);
+    std::copy_n(bytes_.get(), size_, copy.begin());
+    return copy;
   }
   [[nodiscard]] std::int64_t lower() const { return lower_; }
 
