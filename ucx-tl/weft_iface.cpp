@@ -2,6 +2,7 @@
 
 #include <ucs/debug/log_def.h>
 
+#include <cinttypes>
 #include <cstring>
 #include <utility>
 
@@ -120,6 +121,9 @@ int is_reachable(const uct_iface_h iface, const uct_device_addr_t* device,
 void close(uct_iface_h uct_iface) {
   Iface* iface = iface_of(uct_iface);
   activity().wire_ifaces.fetch_sub(1);
+  ucs_info("weft: zero copy: %" PRIu64 " gets of %" PRIu64 " bytes, %" PRIu64 " puts of %" PRIu64
+           " bytes",
+           iface->gets.calls, iface->gets.bytes, iface->puts.calls, iface->puts.bytes);
   abi::uct_base_iface_progress_disable(uct_iface, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
   iface->context->set_failure_handler(nullptr, nullptr);
   for (Ep* ep : iface->zombies) delete ep;

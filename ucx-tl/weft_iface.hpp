@@ -19,6 +19,16 @@ struct IfaceConfig {
   double overhead;
 };
 
+/// What went by zero copy, told at UCX_LOG_LEVEL=info when the interface closes.
+struct Traffic {
+  std::uint64_t calls = 0;
+  std::uint64_t bytes = 0;
+  void count(std::uint64_t length) noexcept {
+    ++calls;
+    bytes += length;
+  }
+};
+
 struct Iface : abi::BaseIface {
   std::unique_ptr<hca::emu::Context> context;
   OperationPool operations;
@@ -26,6 +36,8 @@ struct Iface : abi::BaseIface {
   std::vector<Ep*> waiting;  ///< those with pending requests, each once
   std::vector<Ep*> failed;   ///< those whose failure UCX has not been told yet
   std::vector<Ep*> zombies;  ///< destroyed, but operations still point to them
+  Traffic gets;
+  Traffic puts;
   double bandwidth = 0;
   double latency = 0;
   double overhead = 0;

@@ -16,8 +16,6 @@ namespace weft::ucx::wire {
 
 namespace {
 
-using hca::Access;
-
 ucs_config_field_t config_table[] = {
     {"", "", nullptr, offsetof(MdConfig, super), UCS_CONFIG_TYPE_TABLE(abi::uct_md_config_table)},
     {"DEVICE", "weft0", "Emulated device to open", offsetof(MdConfig, device),
@@ -51,21 +49,13 @@ ucs_status_t query(uct_md_h md, uct_md_attr_t* attr) {
   return UCS_OK;
 }
 
-Access access_of(unsigned flags) noexcept {
-  Access access = Access::none;
-  if ((flags & UCT_MD_MEM_ACCESS_REMOTE_PUT) != 0) access = access | Access::remote_write;
-  if ((flags & UCT_MD_MEM_ACCESS_REMOTE_GET) != 0) access = access | Access::remote_read;
-  if ((flags & UCT_MD_MEM_ACCESS_REMOTE_ATOMIC) != 0) access = access | Access::remote_atomic;
-  if ((flags & UCT_MD_MEM_ACCESS_LOCAL_WRITE) != 0) access = access | Access::local_write;
-  return access;
-}
-
-hca::emu::Region region_of(void* address, std::size_t length, unsigned flags) {
+hca::emu::Region region_of(void* address, std::size_t length) {
   hca::emu::Region region;
   region.addr = reinterpret_cast<std::uint64_t>(address);
   region.length = length;
   region.base = static_cast<std::byte*>(address);
-  region.access = access_of(flags);
+  // Whatever access was asked for: UCX's registration cache gives a key out again for other uses.
+  region.access = hca::Access::all;
   if (windows().contains(address)) {
     // From its first byte on: the layout counts from there.
     region.base = static_cast<std::byte*>(windows().window_of(address));
@@ -86,7 +76,7 @@ std::uint32_t key_of(uct_mem_h memh) {
 ucs_status_t mem_reg(uct_md_h md, void* address, std::size_t length, unsigned flags,
                      uct_mem_h* memh) {
   try {
-    *memh = handle_of(self_of(md)->domain->register_region(region_of(address, length, flags)));
+    *memh = handle_of(self_of(md)->domain->register_region(region_of(address, length)));
     return UCS_OK;
   } catch (const hca::Error& error) {
     if ((flags & UCT_MD_MEM_FLAG_HIDE_ERRORS) == 0) {

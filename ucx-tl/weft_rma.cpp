@@ -138,6 +138,7 @@ ucs_status_t ep_put_zcopy(uct_ep_h uct_ep, const uct_iov_t* iov, std::size_t iov
   std::size_t length;
   if (!local_of(iov, iovcnt, &local, &length)) return UCS_ERR_INVALID_PARAM;
   if (length == 0) return UCS_OK;
+  ep->iface->puts.count(length);
   WireOperation* op = begin(ep, comp, plain_done);
   return end(ep, op, ep->link->write(op, local, remote_of(remote_addr, rkey), length));
 }
@@ -170,6 +171,7 @@ ucs_status_t ep_get_zcopy(uct_ep_h uct_ep, const uct_iov_t* iov, std::size_t iov
   std::size_t length;
   if (!local_of(iov, iovcnt, &local, &length)) return UCS_ERR_INVALID_PARAM;
   if (length == 0) return UCS_OK;
+  ep->iface->gets.count(length);
   WireOperation* op = begin(ep, comp, plain_done);
   return end(ep, op, ep->link->read(op, local, remote_of(remote_addr, rkey), length));
 }
