@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "hca/emu/membarrier.hpp"
 #include "hca/emu/process_id.hpp"
 #include "hca/status.hpp"
 
@@ -222,7 +223,7 @@ void Context::look_around(bool idle) {
       }
     }
   }
-  if (!idle || (++idle_ & 255) != 0) return;
+  if (!idle || (++idle_ & 15) != 0) return;
   cool_idle_links();
   probe_cold_link();
   look_at_stalled_peers();
@@ -239,7 +240,7 @@ void Context::heat(Link& link) {
 }
 
 void Context::cool_idle_links() {
-  // Called every 256 polls without an event.
+  // Called once in 256 polls without an event.
   for (std::size_t i = 0; hot_.size() > links_always_hot && i < hot_.size();) {
     Link& link = *hot_[i];
     link.idle_ += 256;
@@ -326,9 +327,7 @@ void Context::look_for_the_dead() {
 // ---- events ------------------------------------------------------------------------------------
 
 int Context::event_fd() {
-  const int fd = helper_.event_fd();
-  segment_.header().uses_events.store(1, std::memory_order_seq_cst);
-  return fd;
+  return helper_.event_fd();
 }
 
 bool Context::work_in_rings() const noexcept {
@@ -343,6 +342,9 @@ bool Context::arm() {
   helper_.drain_event();
   SegmentHeader& header = segment_.header();
   header.armed.store(1, std::memory_order_seq_cst);
+  // Peers post and then look whether we are armed, without a fence of their own; those that no
+  // membarrier reaches have one, and meet this one.
+  membarrier();
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const bool work = work_in_rings() || engine_.has_completed() || engine_.waiting() != 0 ||
                     header.port_changes.load(std::memory_order_relaxed) !=

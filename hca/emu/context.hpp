@@ -84,7 +84,9 @@ class Context {
     }
     if (wire) events += engine_.try_advance();
     if (engine_.has_completed()) events += engine_.complete();
-    if (events == 0 || (attended_ & 15) == 0) look_around(events == 0);
+    if ((attended_ & 15) == 0) [[unlikely]] {
+      look_around(events == 0);
+    }
     return events;
   }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hca/emu/context.hpp"
+#include "hca/emu/membarrier.hpp"
 #include "hca/emu/process_id.hpp"
 
 namespace weft::hca::emu {
@@ -17,6 +18,7 @@ Link::Link(Context& context, std::uint32_t id, const Address& peer, Segment segm
       port_index_(port),
       segment_(std::move(segment)),
       header_(&segment_.header()),
+      must_fence_(!membarrier_reaches_us()),
       port_(&segment_.port(port)) {
   messages_.attach(&port_->messages);
   wire_.attach(&port_->wire);
@@ -103,7 +105,7 @@ void Link::ring_bell() noexcept {
 
 void Link::wake_sleeper() noexcept {
   // Either the owner, arming itself, sees what was posted, or this sees that it is armed.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (must_fence_) std::atomic_thread_fence(std::memory_order_seq_cst);
   if (header_->armed.load(std::memory_order_relaxed) != 0) Helper::ring(*header_);
 }
 

@@ -122,7 +122,10 @@ class Link {
     if (port_->cold.load(std::memory_order_relaxed) != 0) [[unlikely]] {
       ring_bell();
     }
-    if (header_->uses_events.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    // The line before this look, and the sleeper's mark before its look at the rings: the sleeper's
+    // membarrier orders both sides (Context::arm), so that this side costs a load.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (must_fence_ || header_->armed.load(std::memory_order_relaxed) != 0) [[unlikely]] {
       wake_sleeper();
     }
   }
@@ -136,7 +139,8 @@ class Link {
   const std::uint32_t port_index_;
   Segment segment_;  ///< the peer's
   SegmentHeader* const header_;
-  Port* const port_;  ///< in the peer's segment, written by this process
+  const bool must_fence_;  ///< no membarrier reaches this process
+  Port* const port_;       ///< in the peer's segment, written by this process
 
   // Of the message thread.
   Producer<MessageRing::lines> messages_;

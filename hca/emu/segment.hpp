@@ -66,10 +66,8 @@ struct SegmentHeader {
   /// Futex word on which the helper thread sleeps.
   alignas(line_bytes) std::atomic<std::uint32_t> bell;
   std::atomic<std::uint32_t> helper_asleep;
-  /// Set while the owner sleeps on its event descriptor.
-  std::atomic<std::uint32_t> armed;
-  /// Set for good by an owner that uses event descriptors: only then do senders look at `armed`.
-  std::atomic<std::uint32_t> uses_events;
+  /// Set while the owner sleeps on its event descriptor: whoever posts rings the bell.
+  alignas(line_bytes) std::atomic<std::uint32_t> armed;
 
   /// How many ports were opened or closed, so that the owner looks only when there is something.
   alignas(line_bytes) std::atomic<std::uint32_t> port_changes;
