@@ -72,18 +72,16 @@ double PingPong::time(double seconds) {
   constexpr long warm_up = 3, most = 1000000;
   std::array<double, 7> batches{};
   round_trips(warm_up);
-  // Long enough to be measured: double until a batch takes a quarter of its share.
+  // A batch takes its share of the time, by the fastest of the trials: one that was interrupted
+  // would make the batches so short that they measure how the ranks leave the barrier.
   const double share = seconds / batches.size();
-  long count = 1;
-  for (double took = 0; took < share / 4 && count < most;) {
-    took = round_trips(count);
-    MPI_Bcast(&took, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-    const double each = std::max(took, 1e-9) / static_cast<double>(count);
-    const double wanted =
-        took < share / 4 ? std::min(4.0 * static_cast<double>(count), share / each) : share / each;
-    count = std::clamp(static_cast<long>(wanted), 1L, most);
-    if (count == 1) break;
+  constexpr long least = 8;
+  double each = 1;
+  for (long trial = 1; trial <= 64; trial *= 4) {
+    each = std::min(each, round_trips(trial) / static_cast<double>(trial));
   }
+  long count = std::clamp(static_cast<long>(share / std::max(each, 1e-9)), least, most);
+  MPI_Bcast(&count, 1, MPI_LONG, 0, MPI_COMM_WORLD);
   for (double& batch : batches) batch = round_trips(count) / (2.0 * static_cast<double>(count));
   std::sort(batches.begin(), batches.end());
   double median = batches[batches.size() / 2];
