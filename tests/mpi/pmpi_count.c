@@ -35,10 +35,14 @@ static void add(int what, unsigned long long bytes) {
   pthread_mutex_unlock(&lock);
 }
 
+static void open_variables(void);
+static pthread_once_t opened = PTHREAD_ONCE_INIT;
+
 /* Packed bytes of (count, type) if that is not one contiguous block, and otherwise 0. */
 static unsigned long long scattered(int count, MPI_Datatype type) {
   MPI_Count size, lb, extent, true_lb, true_extent;
   int integers, addresses, types, combiner;
+  pthread_once(&opened, open_variables);
   if (count == 0 || type == MPI_DATATYPE_NULL) return 0;
   PMPI_Type_size_x(type, &size);
   PMPI_Type_get_true_extent_x(type, &true_lb, &true_extent);
@@ -311,44 +315,69 @@ int MPI_Request_free(MPI_Request* request) {
   return PMPI_Request_free(request);
 }
 
-/* --- the report ------------------------------------------------------------------------------ */
+/* --- weft's own counters --------------------------------------------------------------------- */
 
-static void read_weft_variables(void) {
-  int provided, variables;
+/* A handle of a counter counts from when it was made: before the first message. (Not in MPI_Init:
+ * Fortran's does not come by here.) */
+struct variable {
+  MPI_T_pvar_handle handle;
+  int what;
+  struct variable* next;
+};
+static struct variable* variables;
+static MPI_T_pvar_session session;
+
+/* Which of the sums a performance variable belongs to, or SUMS. */
+static int sum_of(const char* name) {
+  size_t length = strlen(name);
+  const char* end = "_bytes";
+  if (!strstr(name, "weft") || length < strlen(end) || strcmp(name + length - strlen(end), end)) {
+    return SUMS;
+  }
+  int fallback = strstr(name, "fallback") != NULL;
+  if (strstr(name, "_send_")) return fallback ? WEFT_SEND_FALLBACK : WEFT_SEND;
+  if (strstr(name, "_receive_")) return fallback ? WEFT_RECEIVE_FALLBACK : WEFT_RECEIVE;
+  return SUMS;
+}
+
+static void open_variables(void) {
+  int provided, number = 0;
   if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return;
-  MPI_T_pvar_session session;
   MPI_T_pvar_session_create(&session);
-  MPI_T_pvar_get_num(&variables);
-  for (int i = 0; i < variables; i++) {
+  MPI_T_pvar_get_num(&number);
+  for (int i = 0; i < number; i++) {
     char name[256], text[1024];
     int name_length = sizeof name, text_length = sizeof text, verbosity, class, bind, readonly,
-        continuous, atomic;
+        continuous, atomic, count = 1;
     MPI_Datatype type;
     MPI_T_enum values;
     if (MPI_T_pvar_get_info(i, name, &name_length, &verbosity, &class, &type, &values, text,
-                            &text_length, &bind, &readonly, &continuous, &atomic) != MPI_SUCCESS) {
+                            &text_length, &bind, &readonly, &continuous, &atomic) != MPI_SUCCESS ||
+        sum_of(name) == SUMS || type != MPI_UNSIGNED_LONG_LONG) {
       continue;
     }
-    size_t length = strlen(name);
-    if (!strstr(name, "weft") || length < 6 || strcmp(name + length - 6, "_bytes") != 0) continue;
-    MPI_T_pvar_handle handle;
-    int count = 1;
-    unsigned long long value = 0;
-    if (MPI_T_pvar_handle_alloc(session, i, NULL, &handle, &count) != MPI_SUCCESS) continue;
-    if (count == 1 && type == MPI_UNSIGNED_LONG_LONG) MPI_T_pvar_read(session, handle, &value);
-    MPI_T_pvar_handle_free(session, &handle);
-    int fallback = strstr(name, "fallback") != NULL;
-    if (strstr(name, "send")) sums[fallback ? WEFT_SEND_FALLBACK : WEFT_SEND] += value;
-    if (strstr(name, "rec")) sums[fallback ? WEFT_RECEIVE_FALLBACK : WEFT_RECEIVE] += value;
+    struct variable* one = malloc(sizeof *one);
+    if (!one) abort();
+    *one = (struct variable){.what = sum_of(name), .next = variables};
+    if (MPI_T_pvar_handle_alloc(session, i, NULL, &one->handle, &count) == MPI_SUCCESS) {
+      variables = one;
+    } else {
+      free(one);
+    }
   }
-  MPI_T_pvar_session_free(&session);
-  MPI_T_finalize();
+}
+
+static void read_variables(void) {
+  for (struct variable* one = variables; one; one = one->next) {
+    unsigned long long value = 0;
+    if (MPI_T_pvar_read(session, one->handle, &value) == MPI_SUCCESS) sums[one->what] += value;
+  }
 }
 
 int MPI_Finalize(void) {
   unsigned long long all[SUMS];
   int rank;
-  read_weft_variables();
+  read_variables();
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   PMPI_Reduce(sums, all, SUMS, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
   if (rank == 0) {
