@@ -48,6 +48,8 @@ class StridedLayout final : public Layout {
   template <bool gathering, typename Packed>
   void row(std::uintptr_t at, std::uint64_t skip, Packed& packed, std::uint64_t n) const noexcept;
   template <bool gathering, typename Packed>
+  void plane(std::uintptr_t at, std::uint64_t skip, Packed& packed, std::uint64_t n) const noexcept;
+  template <bool gathering, typename Packed>
   void walk(std::size_t dim, std::uintptr_t at, std::uint64_t skip, Packed& packed,
             std::uint64_t n) const noexcept;
 
@@ -56,6 +58,12 @@ class StridedLayout final : public Layout {
   std::vector<Dimension> dims_;
   std::vector<std::uint64_t> bytes_;  // packed bytes of one iteration of each dimension
   const kernels::BlockKernels* kernels_;
+  /// How whole rows of the two inner dimensions are executed.
+  enum class Order : std::uint8_t {
+    rows,     // a kernel call for each
+    plane,    // one call for all: rows are short
+    columns,  // one call, the loops exchanged: neighbours in memory are in different rows
+  } order_;
 };
 
 /// A list of blocks; how it is stored depends on their lengths and offsets.

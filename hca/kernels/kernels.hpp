@@ -31,6 +31,14 @@ using ScatterStrided = void (*)(std::byte* memory, std::ptrdiff_t stride, const 
 using CopyStrided = void (*)(std::byte* out, std::ptrdiff_t out_stride, const std::byte* in,
                              std::ptrdiff_t in_stride, std::size_t count,
                              std::size_t block) noexcept;
+/// Two dimensions on both sides, `inner` ones within `outer` ones.
+struct Step {
+  std::ptrdiff_t out;
+  std::ptrdiff_t in;
+  std::size_t count;
+};
+using CopyPlane = void (*)(std::byte* out, const std::byte* in, const Step& outer,
+                           const Step& inner, std::size_t block) noexcept;
 template <typename Offset>
 using GatherList = void (*)(std::byte* packed, const std::byte* memory, const Offset* offsets,
                             std::size_t count, std::size_t block) noexcept;
@@ -43,6 +51,7 @@ struct BlockKernels {
   GatherStrided gather;
   ScatterStrided scatter;
   CopyStrided copy;
+  CopyPlane plane;
   GatherList<std::uint32_t> gather_list32;
   ScatterList<std::uint32_t> scatter_list32;
   GatherList<std::uint64_t> gather_list64;

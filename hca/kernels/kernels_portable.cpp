@@ -1,4 +1,5 @@
 // Kernels for the instruction set that the whole build is for.
+#include <algorithm>
 #include <cstring>
 
 #include "hca/kernels/kernels_tables.hpp"

@@ -76,6 +76,34 @@ TEST_P(Kernels, Strided) {
   }
 }
 
+TEST_P(Kernels, SmallBlocksWithSmallGaps) {
+  for (std::size_t block = 1; block <= 16; ++block) {
+    for (std::size_t stride = block; stride <= block + 40; ++stride) {
+      const BlockKernels& k = GetParam()->blocks[class_of(block)];
+      Random random(block * 100 + stride);
+      const auto count = static_cast<std::size_t>(random.in(128, 300));
+      SCOPED_TRACE(test::seed_note(block * 100 + stride) + " blocks " + std::to_string(count));
+      Bytes memory((count - 1) * stride + block);
+      Bytes packed(count * block);
+      memory.fill(random);
+      k.gather(packed.data.get(), memory.data.get(), static_cast<std::ptrdiff_t>(stride), count,
+               block);
+      for (std::size_t i = 0; i < count; ++i) {
+        ASSERT_EQ(std::memcmp(&packed.data[i * block], &memory.data[i * stride], block), 0) << i;
+      }
+      packed.fill(random);
+      Bytes expected(memory.size);
+      std::memcpy(expected.data.get(), memory.data.get(), memory.size);
+      for (std::size_t i = 0; i < count; ++i) {
+        std::memcpy(&expected.data[i * stride], &packed.data[i * block], block);
+      }
+      k.scatter(memory.data.get(), static_cast<std::ptrdiff_t>(stride), packed.data.get(), count,
+                block);
+      ASSERT_EQ(std::memcmp(memory.data.get(), expected.data.get(), memory.size), 0);
+    }
+  }
+}
+
 TEST_P(Kernels, StridedOnBothSides) {
   for (const std::size_t block : block_sizes()) {
     constexpr std::size_t count = 11;
