@@ -42,7 +42,7 @@ Context::Context(const ContextOptions& options)
       by_port_(port_count, nullptr),
       eager_helper_(options.eager_helper),
       helper_(*this) {
-  am_slots_.attach(&segment_, 0);
+  am_slots_.attach(&segment_, message_slots);
   device_.announce(address(), options.purpose);
 }
 
@@ -163,9 +163,9 @@ unsigned Context::deliver(Link& link) {
         break;
       case MessageOp::bulk: {
         const auto bulk = read_fields<BulkLine>(line);
-        if (bulk.slot >= slots_per_use || bulk.length > slot_data) break;
+        if (bulk.slot >= message_slots.count || bulk.length > message_slots.data) break;
         Slot& slot = link.segment_.slot(bulk.slot);
-        am_handler_(am_arg_, id, slot.data, bulk.length);
+        am_handler_(am_arg_, id, slot.data(), bulk.length);
         // Release: our reads of the slot come before its owner fills it again.
         slot.busy.store(0, std::memory_order_release);
         break;

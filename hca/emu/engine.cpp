@@ -29,7 +29,8 @@ constexpr std::uint8_t raw(WireOp op) noexcept {
 
 Engine::Engine(std::shared_ptr<Domain> domain, Segment& own)
     : domain_(std::move(domain)), own_(own) {
-  slots_.attach(&own_, slots_per_use);
+  small_slots_.attach(&own_, small_wire_slots);
+  large_slots_.attach(&own_, large_wire_slots);
   const std::scoped_lock guard(lock());
   domain_->engines_.push_back(this);
 }
@@ -108,12 +109,19 @@ void Engine::fail_link(Link& link) noexcept {
   operations_.each_of(&link, [this](Operation* op) { finish(op, WcStatus::retry_exc_err); });
   link.uncounted_posted_ = 0;
   link.unacked_.store(0, std::memory_order_release);
-  slots_.reclaim(link.id_);
+  small_slots_.reclaim(link.id_);
+  large_slots_.reclaim(link.id_);
 }
 
-Slot* Engine::slot_of(const Link& link, std::uint32_t slot) noexcept {
-  if (slot < slots_per_use || slot >= slot_count) return nullptr;
-  return &link.segment_.slot(slot);
+Slot* Engine::slot_of(const Link& link, std::uint32_t slot, std::uint32_t length) noexcept {
+  if (slot < small_wire_slots.first || slot >= slot_count) return nullptr;
+  const SlotClass& kind = slot < large_wire_slots.first ? small_wire_slots : large_wire_slots;
+  return length <= kind.data ? &link.segment_.slot(slot) : nullptr;
+}
+
+std::uint32_t Engine::acquire_slot(const Link& link, std::uint32_t length) noexcept {
+  return length <= small_wire_slots.data ? small_slots_.acquire(link.id_)
+                                         : large_slots_.acquire(link.id_);
 }
 
 // ---- as initiator ------------------------------------------------------------------------------
@@ -303,11 +311,11 @@ unsigned Engine::send_writes(Link& link) noexcept {
       if (pieces == pieces_per_pass) return pieces;
       Line* line = link.wire_.reserve(sizeof(WriteLine));
       if (line == nullptr) return pieces;
-      const std::uint32_t slot = slots_.acquire(link.id_);
-      if (slot == SlotPool::none) return pieces;
       const std::uint64_t remaining = op->length - op->moved;
       const auto length = static_cast<std::uint32_t>(std::min<std::uint64_t>(piece, remaining));
-      gather(op->local, op->moved, {own_.slot(slot).data, length});
+      const std::uint32_t slot = acquire_slot(link, length);
+      if (slot == SlotPool::none) return pieces;
+      gather(op->local, op->moved, {own_.slot(slot).data(), length});
       if (op->kind == Operation::Kind::send) {
         write_fields(line, SendLine{remaining, op->id, op->qp, slot, length, op->immediate.data,
                                     op->moved == 0, length == remaining, op->immediate.present});
@@ -331,12 +339,12 @@ unsigned Engine::send_writes(Link& link) noexcept {
 
 void Engine::take_read_data(Link& link, const Line* line) noexcept {
   const auto fields = read_fields<DataLine>(line);
-  Slot* slot = slot_of(link, fields.slot);
+  Slot* slot = slot_of(link, fields.slot, fields.length);
   if (slot == nullptr) return;
   Operation* op = operations_.find(fields.op, &link);
-  if (op != nullptr && op->kind == Operation::Kind::read && fields.length <= slot_data &&
+  if (op != nullptr && op->kind == Operation::Kind::read &&
       fields.length <= op->length - op->moved) {
-    scatter(op->local, op->moved, {slot->data, fields.length});
+    scatter(op->local, op->moved, {slot->data(), fields.length});
     op->moved += fields.length;
   } else {
     op = nullptr;
@@ -456,14 +464,14 @@ void Engine::serve_write_inline(Link& link, const Line* line, std::size_t length
 void Engine::serve_write_data(Link& link, const Line* line) noexcept {
   const auto fields = read_fields<WriteLine>(line);
   if (fields.first != 0) link.write_status_ = WcStatus::success;
-  Slot* slot = slot_of(link, fields.slot);
-  if (slot == nullptr || fields.length > slot_data || fields.length > fields.remaining) {
+  Slot* slot = slot_of(link, fields.slot, fields.length);
+  if (slot == nullptr || fields.length > fields.remaining) {
     link.write_status_ = WcStatus::rem_inv_req_err;
   } else if (link.write_status_ == WcStatus::success) {
     // The whole rest is checked with every piece: a write that cannot be done changes nothing.
     if (const Region* region = domain_->keys_.check(fields.rkey, fields.addr, fields.remaining,
                                                     Access::remote_write)) {
-      scatter(memory_at(*region, fields.addr), 0, {slot->data, fields.length});
+      scatter(memory_at(*region, fields.addr), 0, {slot->data(), fields.length});
     } else {
       link.write_status_ = WcStatus::rem_access_err;
     }
@@ -475,9 +483,8 @@ void Engine::serve_write_data(Link& link, const Line* line) noexcept {
 
 void Engine::serve_send_data(Link& link, const Line* line) noexcept {
   const auto fields = read_fields<SendLine>(line);
-  Slot* slot = slot_of(link, fields.slot);
-  const bool sound =
-      slot != nullptr && fields.length <= slot_data && fields.length <= fields.remaining;
+  Slot* slot = slot_of(link, fields.slot, fields.length);
+  const bool sound = slot != nullptr && fields.length <= fields.remaining;
   if (fields.first != 0) {
     const std::uint32_t index = fields.qp - first_qp;
     link.receiving_ = index < receive_ends_.size() ? receive_ends_[index] : nullptr;
@@ -488,7 +495,7 @@ void Engine::serve_send_data(Link& link, const Line* line) noexcept {
   // The length was promised by the first piece; one that says otherwise is from no peer of ours.
   if (link.send_status_ == WcStatus::success && link.receiving_ != nullptr) {
     if (sound && fields.remaining == link.send_left_) {
-      link.receiving_->place({slot->data, fields.length});
+      link.receiving_->place({slot->data(), fields.length});
       link.send_left_ -= fields.length;
     } else {
       link.send_status_ = WcStatus::rem_inv_req_err;
@@ -572,10 +579,10 @@ unsigned Engine::send_read_data(Link& link) noexcept {
           domain_->keys_.check(read.rkey, read.addr + read.sent, remaining, Access::remote_read);
       Line* line = link.wire_.reserve(sizeof(DataLine));
       if (line == nullptr) return pieces;
-      const std::uint32_t slot = slots_.acquire(link.id_);
-      if (slot == SlotPool::none) return pieces;
       const auto length = static_cast<std::uint32_t>(std::min<std::uint64_t>(piece, remaining));
-      gather(memory_at(*region, read.addr + read.sent), 0, {own_.slot(slot).data, length});
+      const std::uint32_t slot = acquire_slot(link, length);
+      if (slot == SlotPool::none) return pieces;
+      gather(memory_at(*region, read.addr + read.sent), 0, {own_.slot(slot).data(), length});
       write_fields(line, DataLine{read.op, slot, length});
       link.wire_.publish(line, raw(WireOp::read_data), 0, sizeof(DataLine));
       link.ring_if_cold();

@@ -108,12 +108,14 @@ class Engine {
   template <class Fields>
   void answer(Link& link, WireOp op, const Fields& fields) noexcept;
   void send_answers(Link& link) noexcept;
-  /// The peer's slot of that number if it is one, null otherwise.
-  static Slot* slot_of(const Link& link, std::uint32_t slot) noexcept;
+  /// The peer's slot of that number if it is one that holds `length` bytes, null otherwise.
+  static Slot* slot_of(const Link& link, std::uint32_t slot, std::uint32_t length) noexcept;
+  std::uint32_t acquire_slot(const Link& link, std::uint32_t length) noexcept;
 
   std::shared_ptr<Domain> domain_;
   Segment& own_;
-  SlotPool slots_;
+  SlotPool small_slots_;
+  SlotPool large_slots_;
   OperationTable operations_;
   std::vector<Link*> links_;
   std::vector<ReceiveEnd*> receive_ends_;  ///< by QP number, from 2 on (0 and 1 are special QPs)

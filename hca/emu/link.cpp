@@ -38,13 +38,13 @@ std::byte* Link::am_reserve(std::size_t max) noexcept {
   if (messages_.reserve(line) == nullptr) return nullptr;
   reserved_ = context_.am_slots_.acquire(id_);
   if (reserved_ == SlotPool::none) return nullptr;
-  return context_.segment_.slot(reserved_).data;
+  return context_.segment_.slot(reserved_).data();
 }
 
 void Link::am_commit(std::uint8_t id, std::size_t length) noexcept {
   if (length <= WireLimits::max_inline_bcopy) {
     Line* line = messages_.reserve(length);
-    std::memcpy(line->payload, context_.segment_.slot(reserved_).data, length);
+    std::memcpy(line->payload, context_.segment_.slot(reserved_).data(), length);
     context_.am_slots_.put_back(reserved_);
     messages_.publish(line, static_cast<std::uint8_t>(MessageOp::inlined), id, length);
   } else {

@@ -25,8 +25,8 @@ class ReceiveEnd;
 
 /// Limits that callers plan with, in bytes.
 struct WireLimits {
-  static constexpr std::size_t max_short = 1024;        ///< am_short, its header of 8 included
-  static constexpr std::size_t max_bcopy = slot_data;   ///< am_reserve
+  static constexpr std::size_t max_short = 1024;  ///< am_short, its header of 8 included
+  static constexpr std::size_t max_bcopy = message_slots.data;  ///< am_reserve
   static constexpr std::size_t max_inline_bcopy = 512;  ///< up to here a message rides in the ring
   static constexpr std::size_t max_write_short = 512;   ///< write_short
   static constexpr std::uint32_t max_unacked = 128;     ///< operations under way on one link

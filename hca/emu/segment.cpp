@@ -27,7 +27,7 @@ constexpr std::size_t round_up(std::size_t bytes) {
 
 constexpr std::size_t ports_at = round_up(sizeof(SegmentHeader));
 constexpr std::size_t slots_at = round_up(ports_at + sizeof(Port) * port_count);
-constexpr std::size_t segment_bytes = round_up(slots_at + sizeof(Slot) * slot_count);
+constexpr std::size_t segment_bytes = round_up(slots_at + slot_offset(slot_count));
 
 std::uint64_t random_id() {
   std::random_device device;
@@ -61,7 +61,7 @@ void Segment::place(void* base, int fd) noexcept {
   auto* bytes = static_cast<std::byte*>(base);
   header_ = reinterpret_cast<SegmentHeader*>(bytes);
   ports_ = reinterpret_cast<Port*>(bytes + ports_at);
-  slots_ = reinterpret_cast<Slot*>(bytes + slots_at);
+  slots_ = bytes + slots_at;
   fd_ = fd;
 }
 

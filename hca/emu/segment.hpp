@@ -18,19 +18,41 @@ constexpr std::uint64_t segment_magic = 0x3167657374666577;  // "weftseg1"
 /// Peers that can be connected to one context at a time.
 constexpr std::uint32_t port_count = 512;
 
-/// Bulk slots: the first half for active messages, the second for RDMA, so that the two threads
-/// that may fill them never meet. The data has room for 16 KiB and a protocol's header; the stride
-/// is no multiple of 4 KiB, or the slots' lines would meet in the same cache sets.
-constexpr std::uint32_t slots_per_use = 32;
-constexpr std::uint32_t slot_count = 2 * slots_per_use;
-constexpr std::size_t slot_data = 16 * 1024 + 64;
+/// Bulk slots, a header and data each. Those of active messages and those of RDMA are kept apart,
+/// so that the two threads that may fill them never meet. Large ones carry the pieces of long
+/// transfers: the signal for a piece takes as long as the copy of some KiB. Each has room for a
+/// protocol's header beside its power of two, which also makes the strides no multiples of 4 KiB:
+/// else the slots' lines would meet in the same cache sets.
+struct SlotClass {
+  std::uint32_t first;
+  std::uint32_t count;
+  std::size_t data;
+};
+constexpr SlotClass message_slots{0, 32, 16 * 1024 + 64};
+constexpr SlotClass small_wire_slots{32, 16, 16 * 1024 + 64};
+constexpr SlotClass large_wire_slots{48, 8, 64 * 1024 + 64};
+constexpr std::uint32_t slot_count = large_wire_slots.first + large_wire_slots.count;
 
 struct Slot {
   /// 1 from the moment the owner fills it until the peer has read it.
   alignas(line_bytes) std::atomic<std::uint32_t> busy;
-  alignas(line_bytes) std::byte data[slot_data];
+
+  [[nodiscard]] std::byte* data() noexcept {
+    return reinterpret_cast<std::byte*>(this) + sizeof(Slot);
+  }
 };
-static_assert(sizeof(Slot) == slot_data + line_bytes);
+static_assert(sizeof(Slot) == line_bytes);
+
+constexpr std::size_t small_stride = sizeof(Slot) + small_wire_slots.data;
+constexpr std::size_t large_stride = sizeof(Slot) + large_wire_slots.data;
+static_assert(message_slots.data == small_wire_slots.data);
+
+/// Where slot `index` begins in the slots' part of the segment.
+constexpr std::size_t slot_offset(std::uint32_t index) noexcept {
+  return index < large_wire_slots.first ? index * small_stride
+                                        : large_wire_slots.first * small_stride +
+                                              (index - large_wire_slots.first) * large_stride;
+}
 
 using MessageRing = Ring<256>;  ///< active messages
 using WireRing = Ring<128>;     ///< RDMA, atomics and the QPs' sends, and their answers
@@ -91,7 +113,9 @@ class Segment {
 
   [[nodiscard]] SegmentHeader& header() const noexcept { return *header_; }
   [[nodiscard]] Port& port(std::uint32_t index) const noexcept { return ports_[index]; }
-  [[nodiscard]] Slot& slot(std::uint32_t index) const noexcept { return slots_[index]; }
+  [[nodiscard]] Slot& slot(std::uint32_t index) const noexcept {
+    return *reinterpret_cast<Slot*>(slots_ + slot_offset(index));
+  }
   [[nodiscard]] bool mapped() const noexcept { return header_ != nullptr; }
 
  private:
@@ -99,7 +123,7 @@ class Segment {
 
   SegmentHeader* header_ = nullptr;
   Port* ports_ = nullptr;
-  Slot* slots_ = nullptr;
+  std::byte* slots_ = nullptr;
   int fd_ = -1;  ///< own segment only; a peer's is closed after mapping
 };
 

@@ -1,53 +1,70 @@
 // The sender's side of its bulk slots: which are free, and who has the others.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <vector>
 
 #include "hca/emu/segment.hpp"
 
 namespace weft::hca::emu {
 
-/// Slots [first, first + slots_per_use) of the own segment. Used by one thread at a time.
+/// The slots of one class. Used by one thread at a time.
 class SlotPool {
  public:
   static constexpr std::uint32_t none = ~0u;
 
-  void attach(Segment* own, std::uint32_t first) noexcept {
+  void attach(Segment* own, const SlotClass& slots) noexcept {
     own_ = own;
-    first_ = first;
+    first_ = slots.first;
+    count_ = slots.count;
+    holder_.assign(count_, 0);
   }
 
-  /// A free slot, marked busy on behalf of `holder` (an id of a link); `none` when there is none.
-  /// The first half is tried before the second: few slots stay in the cache.
+  /// A free slot, marked busy on behalf of `holder` (an id of a link); `none` when it may have
+  /// none. Half of the slots go round in the order of their use: peers give them back in that
+  /// order, and few slots stay in the cache. The other half is for links that find a slow peer's
+  /// slot in their way; none of them gets more than a quarter of it.
   std::uint32_t acquire(std::uint32_t holder) noexcept {
-    constexpr std::uint32_t preferred = slots_per_use / 2;
-    for (std::uint32_t i = 0; i < preferred; ++i) {
-      const std::uint32_t at = (next_ + i) % preferred;
-      if (take(at, holder)) {
-        next_ = (at + 1) % preferred;
-        return first_ + at;
-      }
+    const std::uint32_t at = next_;
+    if (take(at, holder)) {
+      advance();
+      return first_ + at;
     }
-    for (std::uint32_t at = preferred; at < slots_per_use; ++at) {
-      if (take(at, holder)) return first_ + at;
-    }
-    return none;
+    if (holder_[at] == holder) return none;
+    return acquire_reserved(holder);
   }
 
-  /// Takes back a slot that was not handed to a peer.
+  /// Takes back a slot that was not handed to a peer; it is the next to be used again.
   void put_back(std::uint32_t slot) noexcept {
     own_->slot(slot).busy.store(0, std::memory_order_relaxed);
+    if (slot - first_ < count_ / 2) next_ = slot - first_;
   }
 
   /// Takes back all slots of a peer that died.
   void reclaim(std::uint32_t holder) noexcept {
-    for (std::uint32_t at = 0; at < slots_per_use; ++at) {
+    for (std::uint32_t at = 0; at < count_; ++at) {
       if (holder_[at] == holder) own_->slot(first_ + at).busy.store(0, std::memory_order_relaxed);
     }
   }
 
  private:
+  void advance() noexcept { next_ = next_ + 1 == count_ / 2 ? 0 : next_ + 1; }
+
+  [[gnu::noinline]] std::uint32_t acquire_reserved(std::uint32_t holder) noexcept {
+    advance();  // past the slow peer's
+    std::uint32_t mine = 0;
+    std::uint32_t vacant = none;
+    for (std::uint32_t at = count_ / 2; at < count_; ++at) {
+      if (own_->slot(first_ + at).busy.load(std::memory_order_relaxed) == 0) {
+        vacant = at;
+      } else if (holder_[at] == holder) {
+        ++mine;
+      }
+    }
+    if (vacant == none || mine > count_ / 8 || !take(vacant, holder)) return none;
+    return first_ + vacant;
+  }
+
   bool take(std::uint32_t at, std::uint32_t holder) noexcept {
     std::atomic<std::uint32_t>& busy = own_->slot(first_ + at).busy;
     // Acquire: the peer's reads of the old content come before our writes.
@@ -59,8 +76,9 @@ class SlotPool {
 
   Segment* own_ = nullptr;
   std::uint32_t first_ = 0;
+  std::uint32_t count_ = 0;
   std::uint32_t next_ = 0;
-  std::array<std::uint32_t, slots_per_use> holder_{};
+  std::vector<std::uint32_t> holder_;
 };
 
 }  // namespace weft::hca::emu

@@ -34,10 +34,10 @@ inline LocalMemory memory_at(const Region& region, std::uint64_t addr) noexcept 
 }
 
 /// Size of the pieces in which a transfer of `length` bytes goes: small enough that both sides work
-/// at the same time, at most a slot.
+/// at the same time, at most a large slot: between 2 and 64 KiB a sixteenth.
 inline std::uint32_t piece_size(std::uint64_t length) noexcept {
   constexpr std::uint64_t least = 2048;
-  constexpr std::uint64_t most = 16 * 1024;
+  constexpr std::uint64_t most = 64 * 1024;
   const std::uint64_t sixteenth = length / 16 / 64 * 64;
   return static_cast<std::uint32_t>(sixteenth < least  ? least
                                     : sixteenth > most ? most
