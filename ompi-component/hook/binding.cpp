@@ -5,6 +5,7 @@
 #include "hca/status.hpp"
 #include "ompi-component/hook/hook.hpp"
 #include "ompi-component/hook/layouts.hpp"
+#include "ompi-component/hook/log.hpp"
 #include "ompi-component/hook/params.hpp"
 
 namespace weft::ompi {
@@ -24,6 +25,21 @@ hca::LayoutPtr layout_or_fallback(ompi_datatype_t* type, std::size_t count,
 
 }  // namespace
 
+void count_fallback(Direction direction, Fallback reason, const ompi_datatype_t& type,
+                    std::size_t count) noexcept {
+  const std::uint64_t bytes = type.super.size * count;
+  if (bytes == 0) return;
+  counters.of(direction, reason).add(bytes);
+  if (params.verbose < 2) [[likely]]
+    return;
+  try {
+    tell(2, "{} of {} x '{}' ({} bytes) not offloaded: {}", to_string(direction), count, type.name,
+         bytes, explain(reason));
+  } catch (...) {
+    // Nothing depends on the remark.
+  }
+}
+
 Binding Binding::make(Direction direction, const void* buffer, std::size_t count,
                       ompi_datatype_t* type) noexcept {
   std::uint64_t bytes = 0;
@@ -31,7 +47,7 @@ Binding Binding::make(Direction direction, const void* buffer, std::size_t count
   if (__builtin_mul_overflow(type->super.size, count, &bytes) || bytes == 0) return {};
 
   const auto fall_back = [&](Fallback reason) noexcept {
-    counters.of(direction, reason).add(bytes);
+    count_fallback(direction, reason, *type, count);
     return Binding{};
   };
   if (!hook.offloads) [[unlikely]]

@@ -58,6 +58,10 @@ class Binding {
   void* window_ = nullptr;
 };
 
+/// Counts a message that takes Open MPI's own path (one without bytes is not worth it).
+void count_fallback(Direction direction, Fallback reason, const ompi_datatype_t& type,
+                    std::size_t count) noexcept;
+
 /// Counts a message that was offloaded.
 inline void count_offloaded(Direction direction, const Binding& binding,
                             std::uint64_t bytes) noexcept {

@@ -28,8 +28,8 @@ void stay_out(Fallback as, std::string why) {
 // the pml.
 void prepare() {
   if (!params.enable) return stay_out(Fallback::inactive, "hook_weft_enable is 0");
-  if (std::string why = setting_against_weft(); !why.empty())
-    return stay_out(Fallback::pml, std::move(why));
+  if (const auto objection = setting_against_weft())
+    return stay_out(objection->reason, objection->text);
   if (!versions_are_known())
     return stay_out(Fallback::inactive, "UCX or Open MPI is missing or of an unknown version");
   hook.transport = load_transport();

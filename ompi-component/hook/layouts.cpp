@@ -1,10 +1,9 @@
 #include "ompi-component/hook/layouts.hpp"
 
-#include <cerrno>
 #include <mutex>
 
 #include "datatype/cache.hpp"
-#include "hca/status.hpp"
+#include "ompi-component/hook/log.hpp"
 #include "ompi-component/reader/reader.hpp"
 
 namespace weft::ompi {
@@ -55,7 +54,10 @@ hca::LayoutPtr layout_of(ompi_datatype_t* type, std::size_t count) {
   hca::LayoutPtr layout =
       cache().get(handle_of(type), count, type->super.ub - type->super.lb, [&type, &compiled] {
         compiled = true;
-        return read_description(type->super);
+        hca::LayoutPtr one = read_description(type->super);
+        if (params.verbose >= 2) [[unlikely]]
+          tell(2, "datatype '{}': {}", type->name, one->describe());
+        return one;
       });
   // Predefined types (the pair types of MPI_MINLOC) are never freed.
   if (compiled && !ompi_datatype_is_predefined(type) && !watch(type)) [[unlikely]]

@@ -25,8 +25,10 @@ void register_params() {
                  "Send and receive derived datatypes as layout memory regions of weft's device, "
                  "without packing (0: do nothing at all)",
                  MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_3, &params.enable);
-  register_param("verbose", "How much weft tells: 0 nothing, 1 whether and why, 2 each decision",
-                 MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_3, &params.verbose);
+  register_param(
+      "verbose",
+      "How much weft tells: 0 nothing, 1 whether and why, 2 every datatype and fall-back",
+      MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_3, &params.verbose);
   register_param("stats",
                  "Print one table per job at MPI_Finalize: messages and bytes offloaded, by kind "
                  "of layout, and what fell back and why",

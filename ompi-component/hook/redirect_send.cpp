@@ -10,8 +10,7 @@ namespace {
 Binding bind_for_send(const void* buffer, size_t count, ompi_datatype_t* type,
                       mca_pml_base_send_mode_t mode) noexcept {
   if (mode == MCA_PML_BASE_SEND_BUFFERED) {
-    if (const size_t bytes = type->super.size * count; bytes != 0)
-      counters.of(Direction::send, Fallback::bsend).add(bytes);
+    count_fallback(Direction::send, Fallback::bsend, *type, count);
     return {};
   }
   return Binding::make(Direction::send, buffer, count, type);

@@ -1,6 +1,5 @@
 #include "ompi-component/hook/settings.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
 #include <optional>
@@ -8,31 +7,11 @@
 #include <vector>
 
 #include "ompi-component/hook/log.hpp"
+#include "ompi-component/hook/name_list.hpp"
 #include "ompi-component/ompi.hpp"
 
 namespace weft::ompi {
 namespace {
-
-using Strings = std::vector<std::string>;
-
-Strings split(std::string_view text, char separator) {
-  Strings parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    if (end > 0) parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
-
-/// A list as MCA and UCX write it: `a,b` names what is wanted, `^a,b` what is not.
-bool list_allows(std::string_view list, std::string_view name) {
-  const bool negated = list.starts_with('^');
-  if (negated) list.remove_prefix(1);
-  const Strings names = split(list, ',');
-  const bool named = std::find(names.begin(), names.end(), name) != names.end();
-  return named != negated;
-}
 
 std::string mca_string(const char* framework, const char* component, const char* name) {
   const int index = mca_base_var_find("opal", framework, component, name);
@@ -91,12 +70,7 @@ std::string ucx_transports() {
   return "all";
 }
 
-bool ucx_may_use(std::string_view transports, std::string_view transport) {
-  return transports == "all" || list_allows(transports, transport) ||
-         (!transports.starts_with('^') && list_allows(transports, "all"));
-}
-
-Strings variables_set;
+std::vector<std::string> variables_set;
 
 void set_default(const char* variable, const char* value) {
   if (std::getenv(variable) != nullptr) return;
@@ -106,14 +80,15 @@ void set_default(const char* variable, const char* value) {
 
 }  // namespace
 
-std::string setting_against_weft() {
+std::optional<Objection> setting_against_weft() {
   if (const auto pml = chosen_setting({"pml"}); pml && !pml->empty() && !list_allows(*pml, "ucx"))
-    return fmt::format("the parameter pml is {}", *pml);
+    return Objection{Fallback::pml, fmt::format("the parameter pml is {}", *pml)};
   const std::string transports = ucx_transports();
   for (const char* ours : {"weft", "weft_cp"})
-    if (!ucx_may_use(transports, ours))
-      return fmt::format("UCX_TLS is {}, without {}", transports, ours);
-  return {};
+    if (!ucx_list_allows(transports, ours))
+      return Objection{Fallback::inactive,
+                       fmt::format("UCX_TLS is {}, without {}", transports, ours)};
+  return std::nullopt;
 }
 
 void set_defaults() {

@@ -1,13 +1,21 @@
 // The user's settings, and the defaults of ours that they leave room for.
 #pragma once
 
+#include <optional>
 #include <string>
+
+#include "ompi-component/hook/counters.hpp"
 
 namespace weft::ompi {
 
-/// Empty, or the setting of the user's (a pml other than ucx, UCX without the transport) under
-/// which weft has nothing to do. Then nothing may be changed for the program.
-std::string setting_against_weft();
+struct Objection {
+  Fallback reason;
+  std::string text;
+};
+
+/// The setting of the user's, if any, under which weft has nothing to do: a pml other than ucx, UCX
+/// without the transport. Then nothing may be changed for the program.
+std::optional<Objection> setting_against_weft();
 
 /// Makes Open MPI consider pml/ucx on any transport, by environment variables, where neither the
 /// user nor the administrator has said something about it. Every process of a job comes to the same
