@@ -2,8 +2,8 @@
  *
  *   mpirun -np 2 kill_midway VICTIM MICROSECONDS FILE
  *
- * Two ranks send large strided messages back and forth for ever. So long after the first one rank VICTIM
- * writes the time (seconds since the epoch) to FILE and kills itself. */
+ * Two ranks send large strided messages back and forth for ever. So long after the first one rank
+ * VICTIM writes the time (seconds since the epoch) to FILE and kills itself. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <signal.h>
