@@ -33,8 +33,8 @@ void count_fallback(Direction direction, Fallback reason, const ompi_datatype_t&
   if (params.verbose < 2) [[likely]]
     return;
   try {
-    tell(2, "{} of {} x '{}' ({} bytes) not offloaded: {}", to_string(direction), count, type.name,
-         bytes, explain(reason));
+    tell(2, "{} of {} x {} ({} bytes) not offloaded: {}", to_string(direction), count,
+         name_or_unnamed(type.name), bytes, explain(reason));
   } catch (...) {
     // Nothing depends on the remark.
   }

@@ -56,7 +56,7 @@ hca::LayoutPtr layout_of(ompi_datatype_t* type, std::size_t count) {
         compiled = true;
         hca::LayoutPtr one = read_description(type->super);
         if (params.verbose >= 2) [[unlikely]]
-          tell(2, "datatype '{}': {}", type->name, one->describe());
+          tell(2, "datatype {}: {}", name_or_unnamed(type->name), one->describe());
         return one;
       });
   // Predefined types (the pair types of MPI_MINLOC) are never freed.

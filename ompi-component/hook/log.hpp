@@ -19,6 +19,11 @@ void say(std::string_view text);
 /// True in one process of a job (and in every process that was started without mpirun).
 bool speaks_for_the_job();
 
+/// A datatype's name (MPI_Type_set_name), for people.
+inline std::string_view name_or_unnamed(const char* name) {
+  return *name != '\0' ? name : "unnamed";
+}
+
 /// Says something if hook_weft_verbose is at least `level`.
 template <typename... Args>
 void tell(int level, fmt::format_string<Args...> format, Args&&... args) {
