@@ -57,7 +57,8 @@ run_logged() {
   }
 }
 
-# configure_tree DIR ARGUMENT...: makes DIR ready for make. Makefiles refresh themselves later.
+# configure_tree DIR ARGUMENT...: makes DIR ready for make. Makefiles refresh themselves later; what was
+# configured before the last package was installed may have been configured without it.
 configure_tree() {
   local dir=$1
   shift
@@ -65,7 +66,7 @@ configure_tree() {
     say "making configure"
     run_logged "$build/autogen.log" ./autogen.sh
   fi
-  [[ -e $dir/Makefile && -e $dir/config.status ]] && return
+  [[ -e $dir/Makefile && $dir/config.status -nt /var/lib/dpkg/status ]] && return
   say "configuring ${dir#"$root"/}"
   mkdir -p "$dir"
   local wrap=
