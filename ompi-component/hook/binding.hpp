@@ -17,7 +17,10 @@ namespace weft::ompi {
 inline bool is_plain(const ompi_datatype_t* type) noexcept {
   constexpr unsigned dense = OPAL_DATATYPE_FLAG_CONTIGUOUS | OPAL_DATATYPE_FLAG_NO_GAPS;
   const opal_datatype_t& t = type->super;
-  return (t.flags & dense) == dense && t.lb == 0 && t.ub == static_cast<std::ptrdiff_t>(t.size);
+  // A resized type may begin elsewhere than its first byte: pml/ucx takes it for contiguous from its
+  // lower bound on and would move the wrong bytes.
+  return (t.flags & dense) == dense && t.lb == 0 && t.true_lb == 0 &&
+         t.ub == static_cast<std::ptrdiff_t>(t.size);
 }
 
 class Binding {
