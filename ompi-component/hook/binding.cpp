@@ -52,7 +52,6 @@ Binding Binding::make(Direction direction, const void* buffer, std::size_t count
   };
   if (!hook.offloads) [[unlikely]]
     return fall_back(hook.inactive_as);
-  if (bytes < params.min_size) return fall_back(Fallback::min_size);
 
   Fallback reason{};
   Binding binding;
@@ -62,10 +61,11 @@ Binding Binding::make(Direction direction, const void* buffer, std::size_t count
 
   const hca::Layout& layout = *binding.layout_;
   std::byte* base = static_cast<std::byte*>(const_cast<void*>(buffer));
-  if (layout.is_contiguous()) {
+  if (layout.is_contiguous()) {  // needs no window, whatever its size
     binding.address_ = base + layout.lower();
     return binding;
   }
+  if (bytes < params.min_size) return fall_back(Fallback::min_size);
   if (bytes > hook.max_window) [[unlikely]]
     return fall_back(Fallback::limits);
   binding.window_ = hook.transport->bind(base, layout);

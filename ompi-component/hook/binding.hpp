@@ -11,14 +11,16 @@
 
 namespace weft::ompi {
 
-/// True if the elements of the datatype are plain bytes, one behind the other. The common case: a
-/// few loads from a cache line that the pml reads next anyway. (The flags alone are not enough:
-/// Open MPI leaves them set on a struct whose bounds were moved by a member without bytes.)
+/// True if the elements of the datatype are plain bytes, one behind the other from the buffer's
+/// address on. The common case: a few loads from a cache line that the pml reads next anyway.
+///
+/// The flags and a lower bound of 0 are what pml/ucx goes by, but they are not enough: they stay on
+/// a dense block that was resized to other bounds than its own, which pml/ucx then takes from the
+/// wrong place (pml/ob1 does not), and on a struct whose bounds were moved by a member without
+/// bytes.
 inline bool is_plain(const ompi_datatype_t* type) noexcept {
   constexpr unsigned dense = OPAL_DATATYPE_FLAG_CONTIGUOUS | OPAL_DATATYPE_FLAG_NO_GAPS;
   const opal_datatype_t& t = type->super;
-  // A resized type may begin elsewhere than its first byte: pml/ucx takes it for contiguous from its
-  // lower bound on and would move the wrong bytes.
   return (t.flags & dense) == dense && t.lb == 0 && t.true_lb == 0 &&
          t.ub == static_cast<std::ptrdiff_t>(t.size);
 }
