@@ -42,7 +42,20 @@ def verdicts(result):
             lines.append(re.sub(r"[-+]?\d*\.\d+(E[-+]\d+)?", "_", line).split())
     if not lines:
         raise Failure("the tester printed no verdict", result.described())
-    return lines
+    # Ranks print too: the order is mpirun's.
+    return sorted(lines)
+
+
+def compare_with_abort(suite, name):
+    """The auxiliary tests end in MPI_Abort, and mpirun may lose what was printed just before, with or
+    without weft: such a pair of runs says nothing."""
+    for attempt in range(4):
+        try:
+            return compare(suite, name, auxiliary=True)
+        except Failure as failure:
+            if attempt == 3 or "the number of lines" not in str(failure):
+                raise
+    raise AssertionError("not reached")
 
 
 def compare(suite, name, auxiliary=False, offloaded=False):
@@ -60,8 +73,11 @@ def compare(suite, name, auxiliary=False, offloaded=False):
     if ours.timed_out or ours.status != plain.status:
         raise Failure(f"exit status {ours.status}, without weft {plain.status}", ours.described())
     expected, got = verdicts(plain), verdicts(ours)
+    if len(expected) != len(got):
+        raise Failure(f"another verdict than without weft: the number of lines is {len(got)}, not "
+                      f"{len(expected)}", ours.described())
     if expected != got:
-        different = next((" ".join(g) for e, g in zip(expected, got) if e != g), "the number of lines")
+        different = next(" ".join(g) for e, g in zip(expected, got) if e != g)
         raise Failure(f"another verdict than without weft: {different}", ours.described())
     return expect_offloaded(counts, ours) if offloaded else f"{len(got)} verdicts"
 
@@ -70,7 +86,7 @@ def scalapack_cases(suite):
     yield Case("BLACS tester xCbtest, verdicts and 99 % offloaded",
                lambda: compare(suite, "xCbtest", offloaded=True))
     yield Case("BLACS tester xFbtest with its auxiliary tests",
-               lambda: compare(suite, "xFbtest", auxiliary=True))
+               lambda: compare_with_abort(suite, "xFbtest"))
     names = ["xdlu", "xdqr", "PBLAS/dpb1tst", "PBLAS/dpb2tst", "PBLAS/dpb3tst"]
     if suite.long:
         names += ["xslu", "xclu", "xzlu", "xsqr", "xzqr", "xdllt", "xzllt"]
