@@ -33,6 +33,9 @@ inline LocalMemory memory_at(const Region& region, std::uint64_t addr) noexcept 
   return {region.base, region.layout.get(), addr - region.addr};
 }
 
+/// Pieces sent to one link in one pass: others wait no longer than that.
+constexpr unsigned pieces_per_pass = 4;
+
 /// Size of the pieces in which a transfer of `length` bytes goes: small enough that both sides work
 /// at the same time, at most a large slot: between 2 and 64 KiB a sixteenth.
 inline std::uint32_t piece_size(std::uint64_t length) noexcept {

@@ -42,6 +42,10 @@ enum class WireOp : std::uint8_t {
   send_data       ///< SendLine
 };
 
+constexpr std::uint8_t raw(WireOp op) noexcept {
+  return static_cast<std::uint8_t>(op);
+}
+
 struct WriteLine {
   std::uint64_t addr;       ///< where this piece goes
   std::uint64_t remaining;  ///< bytes of the operation from this piece on
