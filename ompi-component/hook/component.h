@@ -8,8 +8,8 @@ extern "C" {
 
 int weft_hook_register(void);
 int weft_hook_open(void);
-void weft_hook_init_bottom(int argc, char **argv, int requested, int *provided);
-void weft_hook_init_error(int argc, char **argv, int requested, int *provided);
+void weft_hook_init_bottom(int argc, char** argv, int requested, int* provided);
+void weft_hook_init_error(int argc, char** argv, int requested, int* provided);
 void weft_hook_finalize_top(void);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 #include "ompi-component/hook/component.h"
 
-#include "ompi_config.h"
 #include "ompi/mca/hook/base/base.h"
 #include "ompi/mca/hook/hook.h"
+#include "ompi_config.h"
 
 /* Found by name in mca_hook_weft.so. */
 OMPI_MODULE_DECLSPEC extern const ompi_hook_base_component_t mca_hook_weft_component;
