@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,12 @@ struct Outcome : hca::emu::Operation {
   bool finished = false;
   hca::WcStatus how = hca::WcStatus::loc_qp_op_err;
 };
+
+/// Whether some of an operation's bytes have come; the helper thread may be moving them.
+inline bool has_begun(hca::emu::Context& context, const hca::emu::Operation& operation) {
+  const std::scoped_lock guard(context.engine().lock());
+  return operation.moved > 0;
+}
 
 inline hca::emu::LocalMemory local(void* base) {
   return {static_cast<std::byte*>(base), nullptr, 0};
