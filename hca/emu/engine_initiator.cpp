@@ -150,7 +150,7 @@ bool Engine::post_write_short(Link& link, Operation* op, const void* data, std::
   }
   write_fields(line, WriteLine{remote.addr, length, op != nullptr ? op->id : 0, remote.rkey, 0,
                                length, 1, 1});
-  std::memcpy(line->payload + sizeof(WriteLine), data, length);
+  if (length != 0) std::memcpy(line->payload + sizeof(WriteLine), data, length);
   link.wire_.publish(line, raw(WireOp::write_inline), 0, bytes);
   started(link, true);
   link.ring_if_cold();

@@ -71,7 +71,7 @@ class Link {
       return false;
     }
     std::memcpy(line->payload, &header, sizeof header);
-    std::memcpy(line->payload + sizeof header, payload, length);
+    if (length != 0) std::memcpy(line->payload + sizeof header, payload, length);
     messages_.publish(line, static_cast<std::uint8_t>(MessageOp::inlined), id,
                       sizeof header + length);
     ring_if_cold();

@@ -13,6 +13,7 @@ namespace weft::hca::emu {
 
 inline void gather(const LocalMemory& memory, std::uint64_t at, std::span<std::byte> out) noexcept {
   if (memory.layout == nullptr) {
+    if (out.empty()) return;  // no address need be given for nothing
     std::memcpy(out.data(), memory.base + memory.offset + at, out.size());
   } else {
     memory.layout->gather(memory.base, memory.offset + at, out);
@@ -22,6 +23,7 @@ inline void gather(const LocalMemory& memory, std::uint64_t at, std::span<std::b
 inline void scatter(const LocalMemory& memory, std::uint64_t at,
                     std::span<const std::byte> in) noexcept {
   if (memory.layout == nullptr) {
+    if (in.empty()) return;  // no address need be given for nothing
     std::memcpy(memory.base + memory.offset + at, in.data(), in.size());
   } else {
     memory.layout->scatter(memory.base, memory.offset + at, in);
