@@ -13,7 +13,7 @@ namespace weft::tools {
 /// Where a setting was found, with its value.
 struct Setting {
   std::string value;
-  std::string source;  ///< for people: "OMPI_MCA_pml" or "pml in /home/me/.openmpi/mca-params.conf"
+  std::string source;  ///< for people: "OMPI_MCA_pml" or "pml in ~/.openmpi/mca-params.conf"
 };
 
 class Settings {
