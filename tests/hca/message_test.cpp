@@ -1,6 +1,7 @@
 // Active messages of a link: content, order, back-pressure, and many links at once.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -48,7 +49,7 @@ class Messages : public TwoContexts {
   bool send_copy(std::uint8_t id, const std::vector<std::byte>& bytes, std::size_t room) {
     std::byte* at = to_b->am_reserve(room);
     if (at == nullptr) return false;
-    std::memcpy(at, bytes.data(), bytes.size());
+    std::copy(bytes.begin(), bytes.end(), at);
     to_b->am_commit(id, bytes.size());
     return true;
   }
