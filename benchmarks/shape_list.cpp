@@ -36,6 +36,7 @@ Side strided(int n, int length, int stride) {
   const int size = unit == MPI_DOUBLE ? 8 : 4;
   MPI_Type_vector(n, length / size, stride / size, unit, &type);
   std::vector<Block> blocks;
+  blocks.reserve(static_cast<std::size_t>(n));
   for (int i = 0; i < n; ++i) {
     blocks.push_back({static_cast<std::size_t>(i) * stride, static_cast<std::size_t>(length)});
   }
@@ -136,6 +137,7 @@ Side shuffled_blocks() {
   for (int i = 0; i < n; ++i) at[i] = i * pitch;
   for (int i = n - 1; i > 0; --i) std::swap(at[i], at[random.below(i + 1)]);
   std::vector<Block> blocks;
+  blocks.reserve(at.size());
   for (int place : at) blocks.push_back({static_cast<std::size_t>(place) * 8, doubles * 8});
   MPI_Datatype type;
   MPI_Type_create_indexed_block(n, doubles, at.data(), MPI_DOUBLE, &type);

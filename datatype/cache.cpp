@@ -65,7 +65,7 @@ hca::LayoutPtr LayoutCache::look_up(std::uintptr_t handle, std::uint64_t count, 
     }
   }
   if (!one) one = compile();
-  const hca::LayoutPtr result = count == 1 ? one : repeat(one, count, extent);
+  hca::LayoutPtr result = count == 1 ? one : repeat(one, count, extent);
   const std::unique_lock lock(mutex_);
   Entry& entry = entries_[handle];
   // Of racing threads the first one's layout stays, so that all use the same object.

@@ -38,7 +38,7 @@ void LoopBuilder::end_loop() {
   if (state_->levels.size() < 2) throw hca::Error(EINVAL, "datatype: a loop ends that never began");
   State::Level level = std::move(state_->levels.back());
   state_->levels.pop_back();
-  Piece p = loop(list(std::move(level.pieces)), level.loops, level.extent);
+  Piece p = loop(list(level.pieces), level.loops, level.extent);
   if (!p.empty()) state_->levels.back().pieces.push_back(std::move(p));
 }
 
@@ -46,7 +46,7 @@ hca::LayoutPtr LoopBuilder::finish() {
   State done;
   std::swap(*state_, done);
   if (done.levels.size() != 1) throw hca::Error(EINVAL, "datatype: a loop does not end");
-  return to_layout(list(std::move(done.levels[0].pieces)));
+  return to_layout(list(done.levels[0].pieces));
 }
 
 hca::LayoutPtr repeat(const hca::LayoutPtr& layout, std::uint64_t count, std::int64_t extent) {

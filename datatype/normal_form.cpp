@@ -115,7 +115,7 @@ void append_flat(std::vector<Piece>& out, const Piece& p) {
 Piece split_first(const Piece& p, std::vector<Piece>& rest) {
   if (p.is_block()) return p;
   const Term& t = *p.term;
-  const Piece first = split_first(moved(t.items[0], p.offset), rest);
+  Piece first = split_first(moved(t.items[0], p.offset), rest);
   if (p.is_loop()) {
     append_flat(rest, moved(raw_loop(t.items[0], t.count - 1, t.stride), add(p.offset, t.stride)));
   } else {
@@ -386,7 +386,7 @@ Piece loop(const Piece& body, std::uint64_t count, std::int64_t stride) {
   if (multiply(body.blocks(), count) <= canonical_blocks) {
     std::vector<Piece> all;
     for (std::uint64_t i = 0; i < count; ++i) all.push_back(moved(body, times(i, stride)));
-    return list(std::move(all));
+    return list(all);
   }
   // The inner loop tiles the outer one.
   if (body.is_loop() && static_cast<Wide>(body.term->count) * body.term->stride == stride) {
@@ -400,15 +400,15 @@ Piece loop(const Piece& body, std::uint64_t count, std::int64_t stride) {
     const Piece first = split_first(body, rest);
     std::vector<Piece> rotated = rest;
     rotated.push_back(moved(first, stride));
-    std::vector<Piece> all{first, loop(list(std::move(rotated)), count - 1, stride)};
+    std::vector<Piece> all{first, loop(list(rotated), count - 1, stride)};
     const std::int64_t to_last = times(count - 1, stride);
     for (const Piece& p : rest) all.push_back(moved(p, to_last));
-    return list(std::move(all));
+    return list(all);
   }
   return raw_loop(body, count, stride);
 }
 
-Piece list(std::vector<Piece> pieces) {
+Piece list(const std::vector<Piece>& pieces) {
   std::vector<Piece> items;
   items.reserve(pieces.size());
   Wide blocks = 0;

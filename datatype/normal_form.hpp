@@ -71,7 +71,7 @@ Piece moved(Piece piece, std::int64_t by);
 /// `count` copies, `stride` bytes apart.
 Piece loop(const Piece& body, std::uint64_t count, std::int64_t stride);
 /// One after another.
-Piece list(std::vector<Piece> pieces);
+Piece list(const std::vector<Piece>& pieces);
 
 /// Appends the blocks of a piece in order: O(blocks), for short pieces only.
 void append_blocks(const Piece& piece, std::vector<Piece>& out);

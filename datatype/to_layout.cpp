@@ -102,11 +102,11 @@ Piece from_layout(const Layout& layout) {
     for (std::uint64_t i = 0; i < sg->block_count(); ++i) {
       pieces.push_back(block(sg->entry(i).length, sg->entry(i).offset));
     }
-    return list(std::move(pieces));
+    return list(pieces);
   }
   if (const auto* rounds = dynamic_cast<const hca::InterleavedLayout*>(&layout)) {
     for (const Block& b : rounds->entries()) pieces.push_back(block(b.length, b.offset));
-    return loop(list(std::move(pieces)), rounds->count(), rounds->stride());
+    return loop(list(pieces), rounds->count(), rounds->stride());
   }
   if (const auto* repeated = dynamic_cast<const hca::RepeatLayout*>(&layout)) {
     return loop(from_layout(*repeated->child()), repeated->count(), repeated->stride());
@@ -114,13 +114,13 @@ Piece from_layout(const Layout& layout) {
   if (const auto* indexed = dynamic_cast<const hca::IndexedLayout*>(&layout)) {
     const Piece child = from_layout(*indexed->child());
     for (const std::int64_t offset : indexed->offsets()) pieces.push_back(moved(child, offset));
-    return list(std::move(pieces));
+    return list(pieces);
   }
   if (const auto* sequence = dynamic_cast<const hca::SequenceLayout*>(&layout)) {
     for (const Placed& part : sequence->parts()) {
       pieces.push_back(moved(from_layout(*part.layout), part.offset));
     }
-    return list(std::move(pieces));
+    return list(pieces);
   }
   throw hca::Error(EINVAL, "layout of an unknown class");
 }

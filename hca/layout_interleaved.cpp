@@ -122,8 +122,8 @@ std::string InterleavedLayout::describe() const {
 }
 
 std::size_t InterleavedLayout::footprint() const noexcept {
-  return sizeof *this + entries_.capacity() * sizeof(Block) +
-         kernels_.capacity() * sizeof(kernels_[0]);
+  constexpr std::size_t pointer_size = sizeof(void*);
+  return sizeof *this + entries_.capacity() * sizeof(Block) + kernels_.capacity() * pointer_size;
 }
 
 }  // namespace weft::hca

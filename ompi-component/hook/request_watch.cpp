@@ -95,8 +95,9 @@ void attach(Record* record, ompi_request_t* request) noexcept {
 
 RequestWatch::RequestWatch(Direction direction, Binding&& binding) noexcept {
   if (!binding) return;
+  const std::size_t bytes = binding.bytes();
   record_.reset(new (std::nothrow) Record{std::move(binding), direction});
-  if (!record_) counters.of(direction, Fallback::no_memory).add(binding.bytes());
+  if (!record_) counters.of(direction, Fallback::no_memory).add(bytes);
 }
 
 RequestWatch::~RequestWatch() = default;

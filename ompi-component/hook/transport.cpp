@@ -33,7 +33,7 @@ std::string beside_the_component() {
 
 std::string transport_path() {
   if (const char* path = std::getenv("WEFT_TRANSPORT")) return path;
-  if (const std::string path = beside_the_component(); exists(path)) return path;
+  if (std::string path = beside_the_component(); exists(path)) return path;
   return std::string(WEFT_PKGLIBDIR "/") + file_name;
 }
 

@@ -16,6 +16,13 @@ std::int64_t reach(const BuiltType& type, std::int64_t length) {
   return type.map().true_extent() + std::abs((length - 1) * type.extent());
 }
 
+/// A stride or extent of exactly -1 byte is left out: Open MPI's constructors take this number to
+/// mean "the natural extent" (opal_datatype_add), so that even its description of the type is
+/// wrong.
+std::int64_t expressible(std::int64_t bytes) {
+  return bytes == -1 ? -2 : bytes;
+}
+
 std::vector<int> to_int(std::span<const std::int64_t> numbers) {
   return {numbers.begin(), numbers.end()};
 }
@@ -133,8 +140,6 @@ BuiltType Generator::parts(const Unit& unit, std::int64_t n, int depth) {
   return structure(lengths, displacements, pointers);
 }
 
-// A stride of exactly -1 byte is left out: Open MPI's constructors take this number to mean "the
-// natural extent" (opal_datatype_add), with or without weft.
 BuiltType Generator::copies(BuiltType old, std::int64_t n) {
   const std::int64_t kind = rng_.between(0, 10);
   const bool bytewise = kind == 2 || kind == 4 || kind == 6;
@@ -152,7 +157,7 @@ BuiltType Generator::copies(BuiltType old, std::int64_t n) {
       std::int64_t length = one_by_one ? 1 : rng_.divisor(n), bytes = reach(inner, length);
       std::int64_t stride = bytes + gap(bytes);
       if (may_overlap_ && rng_.one_in(6)) stride = rng_.between(0, bytes);
-      if (rng_.one_in(3) && stride != 1) stride = -stride;
+      if (rng_.one_in(3)) stride = expressible(-stride);
       return hvector(n / length, length, stride, inner);
     }
     case 3: {
@@ -263,7 +268,7 @@ BuiltType Generator::steppable(BuiltType type) {
   const std::int64_t needed = type.map().true_extent();
   if (std::abs(type.extent()) >= needed && !rng_.one_in(6)) return type;
   std::int64_t extent = needed + gap(needed);
-  if (rng_.one_in(4)) extent = -extent;
+  if (rng_.one_in(4)) extent = expressible(-extent);
   return resized(type, rng_.one_in(2) ? type.lb() : rng_.between(-30, 30), extent);
 }
 
@@ -277,7 +282,7 @@ BuiltType Generator::any_extent(BuiltType type) {
       extent = rng_.between(0, needed);
       break;
     case 2:
-      extent = -rng_.between(0, 2 * needed);
+      extent = expressible(-rng_.between(0, 2 * needed));
       break;
     default:
       extent = needed + rng_.between(0, 40);

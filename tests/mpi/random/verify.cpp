@@ -37,6 +37,10 @@ void verify_status(const MessagePlan& plan, const MPI_Status& status,
   expect("MPI_Get_count", count, one == 0 ? 0 : bytes % one ? MPI_UNDEFINED : bytes / one, wrong);
   // For a predefined pair type Open MPI counts pairs where the standard has it count their halves.
   if (plan.recv.type.predefined()) return;
+  // Open MPI keeps an entry per loop of the type on the thread's stack here: it crashes at some
+  // 260000.
+  constexpr std::size_t most_runs = 100000;
+  if (plan.recv.type.map().runs().size() > most_runs) return;
   const std::int64_t expected = plan.recv.map.elements_within(bytes);
   MPI_Get_elements(&status, type, &elements);
   expect("MPI_Get_elements", elements, expected, wrong);
