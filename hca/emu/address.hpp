@@ -7,7 +7,7 @@ namespace weft::hca::emu {
 
 /// Trivially copyable; UCX carries it as device and interface address.
 struct Address {
-  std::uint64_t host;        ///< boot id and pid namespace, hashed: equal on one node
+  std::uint64_t host;        ///< host_id(): equal for openers of one device on one node
   std::uint64_t segment_id;  ///< random; also written in the segment itself
   std::uint64_t start_time;  ///< of the process, field 22 of /proc/PID/stat
   std::uint32_t pid;

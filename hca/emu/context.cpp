@@ -37,7 +37,7 @@ std::uint64_t now_ns() {
 
 Context::Context(const ContextOptions& options)
     : device_(options.device),
-      segment_(Segment::create()),
+      segment_(Segment::create(options.device)),
       engine_(options.domain ? options.domain : std::make_shared<Domain>(), segment_),
       by_port_(port_count, nullptr),
       eager_helper_(options.eager_helper),
@@ -66,8 +66,9 @@ bool Context::reachable(const Address& peer) const noexcept {
 
 std::shared_ptr<Link> Context::connect(const Address& peer) {
   if (!reachable(peer)) {
-    throw Error(EHOSTUNREACH, "process " + std::to_string(peer.pid) +
-                                  " is on another node, of another user or of another version");
+    throw Error(EHOSTUNREACH,
+                "process " + std::to_string(peer.pid) +
+                    " is on another node or device, of another user or of another version");
   }
   const std::scoped_lock guard(engine_.lock());
   for (const auto& link : links_) {

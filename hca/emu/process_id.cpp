@@ -58,7 +58,7 @@ bool process_alive(std::uint64_t tag) noexcept {
   return start != 0 && (start & 0xffffffffu) == (tag & 0xffffffffu);
 }
 
-std::uint64_t host_id() {
+std::uint64_t host_id(std::string_view device) {
   std::uint64_t hash = 0x77656674;  // "weft"
   char text[64] = {};
   if (read_small("/proc/sys/kernel/random/boot_id", text, sizeof text) > 0) {
@@ -68,6 +68,7 @@ std::uint64_t host_id() {
   }
   struct stat info {};
   if (::stat("/proc/self/ns/pid", &info) == 0) hash = mix(mix(hash, info.st_dev), info.st_ino);
+  for (const char c : device) hash = mix(hash, static_cast<unsigned char>(c));
   return hash;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace weft::hca::emu {
 
@@ -26,7 +27,8 @@ std::uint64_t start_time_of(std::uint32_t pid) noexcept;
 /// True when the process that `tag` was made of still runs.
 bool process_alive(std::uint64_t tag) noexcept;
 
-/// Boot id and pid namespace, hashed: equal for processes that can reach each other's /proc.
-std::uint64_t host_id();
+/// Boot id, pid namespace and the device's name, hashed: equal for openers of one device that can
+/// reach each other's /proc.
+std::uint64_t host_id(std::string_view device);
 
 }  // namespace weft::hca::emu

@@ -65,7 +65,7 @@ void Segment::place(void* base, int fd) noexcept {
   fd_ = fd;
 }
 
-Segment Segment::create() {
+Segment Segment::create(std::string_view device) {
   const int fd = ::memfd_create("weft", MFD_CLOEXEC);
   if (fd < 0) fail(errno, "cannot create the context's shared segment");
   // Pages come with use; the size only bounds them.
@@ -84,7 +84,7 @@ Segment Segment::create() {
   segment.place(base, fd);
   const ProcessId self = this_process();
   SegmentHeader& header = segment.header();
-  header.self = {host_id(),
+  header.self = {host_id(device),
                  random_id(),
                  self.start_time,
                  self.pid,

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "hca/emu/address.hpp"
 #include "hca/emu/ring.hpp"
@@ -106,7 +107,7 @@ class Segment {
   Segment& operator=(Segment&& other) noexcept;
 
   /// Creates the calling process's own. Throws hca::Error (ENOSPC, EMFILE...).
-  static Segment create();
+  static Segment create(std::string_view device);
   /// Maps a peer's after checking that it is what the address says. Throws hca::Error EHOSTUNREACH
   /// (process gone), EPROTO (another structure), EACCES.
   static Segment attach(const Address& peer);

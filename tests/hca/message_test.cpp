@@ -220,5 +220,14 @@ TEST(ManyLinks, PortsOfClosedContextsAreUsedAgain) {
   }
 }
 
+TEST_F(Messages, DevicesOfOtherNamesAreOutOfReach) {
+  hca::emu::ContextOptions elsewhere = options("elsewhere");
+  elsewhere.device += "b";
+  const auto c = hca::emu::Context::open(elsewhere);
+  EXPECT_TRUE(a->reachable(b->address()));
+  EXPECT_FALSE(a->reachable(c->address()));
+  EXPECT_THROW(a->connect(c->address()), hca::Error);
+}
+
 }  // namespace
 }  // namespace weft::test
