@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "hca/gather_for_peer.hpp"
 #include "ucx-tl/window.hpp"
 
 namespace weft::ucx {
@@ -31,7 +32,9 @@ bool copy_bytes(void* to, const void* from, std::size_t length) noexcept {
     const Resolved source = arena.resolve(from);
     if (!covers(source, length)) return false;
     if (!arena.contains(to)) {
-      source.layout->gather(source.base, source.offset, {static_cast<std::byte*>(to), length});
+      // Mostly into a slot of the wire.
+      hca::gather_for_peer(*source.layout, source.base, source.offset,
+                           {static_cast<std::byte*>(to), length});
       return true;
     }
     const Resolved target = arena.resolve(to);

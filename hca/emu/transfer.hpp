@@ -8,6 +8,7 @@
 
 #include "hca/emu/key_table.hpp"
 #include "hca/emu/operation.hpp"
+#include "hca/gather_for_peer.hpp"
 
 namespace weft::hca::emu {
 
@@ -16,7 +17,7 @@ inline void gather(const LocalMemory& memory, std::uint64_t at, std::span<std::b
     if (out.empty()) return;  // no address need be given for nothing
     std::memcpy(out.data(), memory.base + memory.offset + at, out.size());
   } else {
-    memory.layout->gather(memory.base, memory.offset + at, out);
+    gather_for_peer(*memory.layout, memory.base, memory.offset + at, out);
   }
 }
 

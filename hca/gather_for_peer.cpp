@@ -1,0 +1,41 @@
+#include "hca/gather_for_peer.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace weft::hca {
+namespace {
+
+/// From here on it pays: 4 KiB took 0.91 us this way and 1.27 by plain stores (one way, two cores
+/// without a common cache), 64 KiB 6.7 and 9.7.
+constexpr std::size_t worth_it = 4096;
+/// Stays in the L1 cache beside what is gathered.
+constexpr std::size_t piece_bytes = 8192;
+
+/// The processor's string copy knows that it overwrites whole lines.
+void copy_lines(std::byte* to, const std::byte* from, std::size_t length) noexcept {
+#if defined __x86_64__ && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(length) : : "memory");
+#else
+  std::memcpy(to, from, length);
+#endif
+}
+
+}  // namespace
+
+void gather_for_peer(const Layout& layout, const std::byte* base, std::uint64_t offset,
+                     std::span<std::byte> out) {
+  if (out.size() < worth_it || layout.size() / worth_it >= layout.block_count()) {
+    layout.gather(base, offset, out);
+    return;
+  }
+  alignas(64) std::byte piece[piece_bytes];
+  for (std::size_t done = 0; done < out.size();) {
+    const std::size_t now = std::min(piece_bytes, out.size() - done);
+    layout.gather(base, offset + done, {piece, now});
+    copy_lines(out.data() + done, piece, now);
+    done += now;
+  }
+}
+
+}  // namespace weft::hca
