@@ -201,7 +201,8 @@ void Engine::serve_read_request(Link& link, const Line* line) noexcept {
     acknowledge(link, fields.op, WcStatus::rem_inv_req_err);
     return;
   }
-  link.reads_.push_back({fields.addr, fields.length, 0, fields.op, fields.rkey});
+  link.reads_.push_back(
+      {fields.addr, fields.length, 0, fields.op, fields.rkey, fields.contiguous != 0});
   waiting_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -209,7 +210,6 @@ unsigned Engine::send_read_data(Link& link) noexcept {
   unsigned pieces = 0;
   while (!link.reads_.empty()) {
     ServedRead& read = link.reads_.front();
-    const std::uint32_t piece = piece_size(read.length);
     // At least one piece, so that a read of nothing that waited for room is answered as well.
     do {
       if (pieces == pieces_per_pass) return pieces;
@@ -218,10 +218,13 @@ unsigned Engine::send_read_data(Link& link) noexcept {
           domain_->keys_.check(read.rkey, read.addr + read.sent, remaining, Access::remote_read);
       Line* line = link.wire_.reserve(sizeof(DataLine));
       if (line == nullptr) return pieces;
+      const LocalMemory memory = memory_at(*region, read.addr + read.sent);
+      const std::uint32_t piece =
+          piece_size(read.length, read.contiguous && memory.layout == nullptr);
       const auto length = static_cast<std::uint32_t>(std::min<std::uint64_t>(piece, remaining));
       const std::uint32_t slot = acquire_slot(link, length);
       if (slot == SlotPool::none) return pieces;
-      gather(memory_at(*region, read.addr + read.sent), 0, {own_.slot(slot).data(), length});
+      gather(memory, 0, {own_.slot(slot).data(), length});
       write_fields(line, DataLine{read.op, slot, length});
       link.wire_.publish(line, raw(WireOp::read_data), 0, sizeof(DataLine));
       link.ring_if_cold();
