@@ -4,18 +4,9 @@
 #include <array>
 #include <cstring>
 
+#include "benchmarks/content.hpp"
+
 namespace weft::benchmarks {
-namespace {
-
-constexpr std::byte untouched{0xee};
-
-/// What rank `rank` has at this place of its send buffer.
-std::byte content(int rank, std::size_t offset) {
-  return static_cast<std::byte>((offset * 0x9e3779b1u >> 13) + 85 * rank);
-}
-
-}  // namespace
-
 PingPong::PingPong(const Shape& shape, bool by_hand)
     : shape_(shape),
       by_hand_(by_hand),
@@ -26,11 +17,7 @@ PingPong::PingPong(const Shape& shape, bool by_hand)
       pack_(shape.send),
       unpack_(shape.recv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-  for (const Block& block : shape.send.blocks) {
-    for (std::size_t i = 0; i < block.length; ++i) {
-      out_[block.offset + i] = content(rank_, block.offset + i);
-    }
-  }
+  fill(shape.send, rank_, out_);
 }
 
 void PingPong::send() {
@@ -92,25 +79,9 @@ double PingPong::time(double seconds) {
 bool PingPong::verify() {
   std::fill(in_.begin(), in_.end(), untouched);
   round_trips(1);
-  int right = received_right(), both = 0;
+  int right = arrived(shape_, 1 - rank_, in_), both = 0;
   MPI_Allreduce(&right, &both, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
   return both != 0;
-}
-
-bool PingPong::received_right() const {
-  std::vector<std::byte> expected(in_.size(), untouched);
-  auto block = shape_.send.blocks.begin();
-  std::size_t within = 0;
-  for (const Block& target : shape_.recv.blocks) {
-    for (std::size_t i = 0; i < target.length; ++i) {
-      expected[target.offset + i] = content(1 - rank_, block->offset + within);
-      if (++within == block->length) {
-        ++block;
-        within = 0;
-      }
-    }
-  }
-  return expected == in_;
 }
 
 }  // namespace weft::benchmarks

@@ -25,7 +25,6 @@ class PingPong {
   void send();
   void receive();
   double round_trips(long count);
-  bool received_right() const;
 
   const Shape& shape_;
   bool by_hand_;

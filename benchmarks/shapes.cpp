@@ -1,7 +1,7 @@
 // Times all shapes between two ranks. A plain MPI program; benchmarks/run starts it under every
 // contender and compares.
 //
-//   mpirun -np 2 shapes [--by-hand] [--milliseconds N] [--only NUMBER,NUMBER..] [--list]
+//   mpirun -np 2 shapes [--by-hand|--limit] [--milliseconds N] [--only NUMBER,NUMBER..] [--list]
 //
 // Prints a JSON object per line: shape, name, bytes, seconds (one way), right.
 #include <mpi.h>
@@ -9,20 +9,24 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "benchmarks/limit.hpp"
 #include "benchmarks/ping_pong.hpp"
 #include "benchmarks/shape.hpp"
 
 namespace {
 
+using weft::benchmarks::Limit;
 using weft::benchmarks::PingPong;
 using weft::benchmarks::Shape;
 
 struct Options {
   bool by_hand = false;
+  bool limit = false;  ///< what two processes reach without MPI
   bool list = false;
   double milliseconds = 20;
   std::vector<int> only;
@@ -36,6 +40,8 @@ Options parse(int argc, char** argv) {
     const std::string option = argv[i];
     if (option == "--by-hand") {
       options.by_hand = true;
+    } else if (option == "--limit") {
+      options.limit = true;
     } else if (option == "--list") {
       options.list = true;
     } else if (option == "--milliseconds" && i + 1 < argc) {
@@ -47,7 +53,7 @@ Options parse(int argc, char** argv) {
       }
     } else {
       std::fprintf(stderr,
-                   "usage: shapes [--by-hand] [--milliseconds N] [--only NUMBER,NUMBER..] "
+                   "usage: shapes [--by-hand|--limit] [--milliseconds N] [--only NUMBER,NUMBER..] "
                    "[--list]\n");
       std::exit(usage_error);
     }
@@ -67,9 +73,15 @@ bool run(const Options& options, int rank) {
     double seconds = 0;
     bool right = true;
     if (!options.list) {
-      PingPong exchange(shape, options.by_hand);
-      seconds = exchange.time(options.milliseconds / 1000);
-      right = exchange.verify();
+      const auto measure = [&](auto exchange) {
+        seconds = exchange->time(options.milliseconds / 1000);
+        right = exchange->verify();
+      };
+      if (options.limit) {
+        measure(std::make_unique<Limit>(shape));
+      } else {
+        measure(std::make_unique<PingPong>(shape, options.by_hand));
+      }
       all_right = all_right && right;
     }
     if (rank != 0) continue;

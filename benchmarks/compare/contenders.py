@@ -52,6 +52,7 @@ def all_contenders(build, install, wanted):
         Contender("ucx", [*OPEN_MPI, *UCX, program], plain),
         Contender("mpich", [*MPICH, mpich_program], {}),
         Contender("by hand", [*OPEN_MPI, "--mca", "pml", "ob1", program, "--by-hand"], plain),
+        Contender("limit", [*OPEN_MPI, "--mca", "pml", "ob1", program, "--limit"], plain),
     ]
     missing = {}
     if not weftrun.exists():

@@ -4,7 +4,7 @@ import statistics
 
 from .statistics import bootstrap_interval, geometric_mean, speedups
 
-STOCK = ("ob1", "ucx")
+STOCK = ("ob1", "ucx", "mpich")
 FIRST_CONTIGUOUS = 101
 
 
@@ -36,6 +36,7 @@ class Report:
         if self.compares:
             head += f"  {'best stock / weft':<22}"
             head += "  by hand / weft" if "by hand" in self.names else ""
+            head += "  limit / weft" if "limit" in self.names else ""
         lines = [head]
         for number, row in self.shapes.items():
             line = f"{number:>4} {row['name']:<{width}} {row['bytes']:>8}"
@@ -44,31 +45,45 @@ class Report:
                 median, low, high = self.against(number, self.stock)
                 line += f"  {median:6.2f} ({low:5.2f} to {high:5.2f})"
                 if "by hand" in self.names:
-                    line += f"  {self.against(number, ['by hand'])[0]:6.2f}"
+                    line += f"  {self.against(number, ['by hand'])[0]:14.2f}"
+                if "limit" in self.names:
+                    line += f"  {self.against(number, ['limit'])[0]:12.2f}"
             lines.append(line)
         return "\n".join(lines)
 
-    def floors(self):
-        """The least that the main job asks for; a line per floor."""
+    def goals(self):
+        """What weft is to reach (with the interval's lower end, less 3 %); a line per goal."""
         if not self.compares:
             return []
         lines = []
 
-        def floor(what, shape, others, least):
-            if shape not in self.shapes or not all(o in self.names for o in others):
-                return
-            median, low, high = self.against(shape, others)
+        def goal(what, values, least):
+            median, low, high = values
             met = "met" if low >= least * 0.97 else "MISSED"
             lines.append(f"{met}: {what}: {median:.2f} ({low:.2f} to {high:.2f}), "
                          f"at least {least:g}")
 
-        floor("contiguous 8 B, times the speed of ucx", 101, ["ucx"], 1)
-        floor("contiguous 1 MiB, times the best stock", 107, self.stock, 3)
-        floor("column of 1024 doubles, times the best stock", 2, self.stock, 2)
-        if "ucx" in self.names:
-            worst = min(self.shapes, key=lambda n: self.against(n, ["ucx"])[0])
-            floor(f"the worst shape ({self.shapes[worst]['name']}), times the speed of ucx", worst,
-                  ["ucx"], 0.9)
+        def worst(what, numbers, others, least):
+            numbers = [n for n in numbers if n in self.shapes]
+            if numbers and all(o in self.names for o in others):
+                n = min(numbers, key=lambda n: self.against(n, others)[0])
+                goal(f"{what}, worst: {self.shapes[n]['name']}", self.against(n, others), least)
+
+        derived = [n for n in self.shapes if n < FIRST_CONTIGUOUS]
+        flat = [n for n in self.shapes if n >= FIRST_CONTIGUOUS]
+        if derived:
+            means = [geometric_mean(speedups([r], n, "weft", self.stock)[0] for n in derived)
+                     for r in self.rounds]
+            goal("shapes, times the best stock, geometric mean",
+                 (statistics.median(means), *bootstrap_interval(means)), 2)
+        worst("shapes, times the best stock", derived, self.stock, 1)
+        worst("shapes, times packing by hand", derived, ["by hand"], 1)
+        worst("shapes of 8 KiB and more, share of the limit's speed",
+              [n for n in derived if self.shapes[n]["bytes"] >= 8192], ["limit"], 0.8)
+        worst("contiguous, times the best stock", flat, self.stock, 1)
+        worst("contiguous 256 KiB and more, times the best stock",
+              [n for n in flat if self.shapes[n]["bytes"] >= 262144], self.stock, 3.3)
+        worst("contiguous 8 B, times the best stock", [FIRST_CONTIGUOUS], self.stock, 1.25)
         return lines
 
     def sum(self):
@@ -83,6 +98,12 @@ class Report:
             parts.append(f"{len(derived)} shapes {geometric_mean(derived):.2f} times as fast")
         if flat:
             parts.append(f"{len(flat)} contiguous sizes {geometric_mean(flat):.2f} times")
-        return (f"weft against the best of stock {' and '.join(self.stock)} (geometric mean, "
+        text = (f"weft against the best of {', '.join(self.stock)} (geometric mean, "
                 f"{len(self.rounds)} rounds): {', '.join(parts)}; worst: "
                 f"{self.shapes[worst]['name']} {ratios[worst]:.2f}")
+        if "limit" in self.names:
+            shares = {n: self.against(n, ["limit"])[0] for n in self.shapes}
+            far = min(shares, key=shares.get)
+            text += (f"; against the limit: {self.shapes[far]['name']} "
+                     f"at {1 / shares[far]:.2f} times its time")
+        return text

@@ -1,0 +1,147 @@
+#include "benchmarks/limit.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+
+#include "benchmarks/content.hpp"
+
+namespace weft::benchmarks {
+namespace {
+
+/// The blocks of the packed bytes from `begin` up to `end`.
+Side part_of(const Side& side, std::size_t begin, std::size_t end) {
+  Side part;
+  std::size_t at = 0;
+  for (const Block& block : side.blocks) {
+    const std::size_t first = std::max(at, begin), last = std::min(at + block.length, end);
+    if (first < last) part.blocks.push_back({block.offset + first - at, last - first});
+    at += block.length;
+    if (at >= end) break;
+  }
+  return part;
+}
+
+}  // namespace
+
+Limit::Limit(const Shape& shape)
+    : shape_(shape),
+      from_(shape.send.memory),
+      to_(shape.recv.memory, untouched),
+      stage_(most_piece) {
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+  void* own = nullptr;
+  MPI_Win_allocate_shared(sizeof(Channel) + line, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &own, &window_);
+  const auto channel_of = [this](int rank) {
+    MPI_Aint size;
+    int unit;
+    void* base = nullptr;
+    MPI_Win_shared_query(window_, rank, &size, &unit, &base);
+    std::size_t room = sizeof(Channel) + line;
+    return std::align(line, sizeof(Channel), base, room);
+  };
+  out_ = new (channel_of(rank_)) Channel{};
+  for (Slot& slot : out_->slot) slot.filled = -1;
+  in_ = static_cast<Channel*>(channel_of(1 - rank_));
+  fill(shape.send, rank_, from_);
+
+  const std::size_t bytes = shape.bytes();
+  for (std::size_t piece = std::min<std::size_t>(bytes, 2048);; piece *= 4) {
+    cuts_.push_back(cut(shape, std::min(piece, most_piece)));
+    if (piece >= bytes || piece >= most_piece) break;
+  }
+  for (std::vector<Piece>& pieces : cuts_) {
+    ways_.push_back({&pieces, false});
+    if (shape.send.blocks.size() > 1) ways_.push_back({&pieces, true});
+  }
+  best_ = ways_.front();
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+Limit::~Limit() {
+  MPI_Win_free(&window_);
+}
+
+std::vector<Limit::Piece> Limit::cut(const Shape& shape, std::size_t bytes) {
+  std::vector<Piece> pieces;
+  for (std::size_t at = 0; at < shape.bytes(); at += bytes) {
+    const std::size_t end = std::min(at + bytes, shape.bytes());
+    pieces.push_back(
+        {HandPack(part_of(shape.send, at, end)), HandPack(part_of(shape.recv, at, end)), end - at});
+  }
+  return pieces;
+}
+
+void Limit::send(const Way& way) {
+  for (const Piece& piece : *way.pieces) {
+    while (sent_ - out_->taken.load(std::memory_order_acquire) >= slots) {
+    }
+    Slot& slot = out_->slot[sent_ % slots];
+    std::byte* to = piece.bytes <= sizeof slot.inlined ? slot.inlined : slot.data;
+    piece.pack.pack(from_.data(), way.staged ? stage_.data() : to);
+    if (way.staged) std::memcpy(to, stage_.data(), piece.bytes);
+    slot.filled.store(sent_++, std::memory_order_release);
+  }
+}
+
+void Limit::receive(const Way& way) {
+  for (const Piece& piece : *way.pieces) {
+    Slot& slot = in_->slot[received_ % slots];
+    while (slot.filled.load(std::memory_order_acquire) != received_) {
+    }
+    const std::byte* from = piece.bytes <= sizeof slot.inlined ? slot.inlined : slot.data;
+    piece.unpack.unpack(from, to_.data());
+    ++received_;
+    // A sender of few pieces does not wait for each of them.
+    if (received_ % (slots / 4) == 0) in_->taken.store(received_, std::memory_order_release);
+  }
+}
+
+double Limit::round_trips(const Way& way, long count) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double began = MPI_Wtime();
+  for (long i = 0; i < count; ++i) {
+    if (rank_ == 0) {
+      send(way);
+      receive(way);
+    } else {
+      receive(way);
+      send(way);
+    }
+  }
+  return (MPI_Wtime() - began) / (2.0 * static_cast<double>(count));
+}
+
+double Limit::time(double seconds) {
+  double least = std::numeric_limits<double>::infinity();
+  constexpr int batches = 5;
+  const double share = seconds / static_cast<double>(ways_.size()) / batches / 2;
+  for (const Way& way : ways_) {
+    double each = round_trips(way, 3);
+    each = std::min(each, round_trips(way, 16));
+    long count = std::clamp(static_cast<long>(share / std::max(each, 1e-9)), 4L, 1000000L);
+    MPI_Bcast(&count, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+    std::vector<double> times;
+    for (int i = 0; i < batches; ++i) times.push_back(round_trips(way, count));
+    std::sort(times.begin(), times.end());
+    double median = times[batches / 2];
+    MPI_Bcast(&median, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    if (median < least) {
+      least = median;
+      best_ = way;
+    }
+  }
+  return least;
+}
+
+bool Limit::verify() {
+  std::fill(to_.begin(), to_.end(), untouched);
+  round_trips(best_, 1);
+  int right = arrived(shape_, 1 - rank_, to_), both = 0;
+  MPI_Allreduce(&right, &both, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+  return both != 0;
+}
+
+}  // namespace weft::benchmarks
