@@ -8,6 +8,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "hca/gather_for_peer.hpp"
 #include "hca/status.hpp"
 #include "tests/memory.hpp"
 #include "tests/seed.hpp"
@@ -346,6 +347,25 @@ TEST(Layout, AColumnTakesTheSameMemoryWhateverItsLength) {
   const std::array<Dimension, 1> few{{{2, 8208}}};
   const std::array<Dimension, 1> many{{{1 << 20, 8208}}};
   EXPECT_EQ(Layout::strided(0, 8, few)->footprint(), Layout::strided(0, 8, many)->footprint());
+}
+
+TEST(GatherForPeer, IsAGatherFromAnyOffsetOfAnyLength) {
+  const std::array<Dimension, 1> rows{{{9000, 24}}};
+  for (const std::uint64_t block : {std::uint64_t{3}, std::uint64_t{8}}) {
+    const LayoutPtr column = Layout::strided(0, block, rows);
+    Memory memory(*column);
+    Random random(block);
+    memory.fill(random.engine());
+    for (const std::size_t length : {0u, 1u, 4095u, 4096u, 4097u, 8192u, 8193u, 20000u}) {
+      const auto offset = static_cast<std::uint64_t>(random.in(0, 5000));
+      std::vector<std::byte> expected(length), got(length + 1, std::byte{0x5a});
+      column->gather(memory.base(), offset, expected);
+      gather_for_peer(*column, memory.base(), offset, {got.data(), length});
+      EXPECT_EQ(got.back(), std::byte{0x5a}) << length;
+      got.pop_back();
+      EXPECT_EQ(got, expected) << test::seed_note(block) << ", " << length << " from " << offset;
+    }
+  }
 }
 
 TEST(Layout, ListsOfEqualBlocksTakeFourBytesEach) {

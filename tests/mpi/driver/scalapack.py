@@ -53,7 +53,7 @@ def compare_with_abort(suite, name):
         try:
             return compare(suite, name, auxiliary=True)
         except Failure as failure:
-            if attempt == 3 or "the number of lines" not in str(failure):
+            if attempt == 3 or "another verdict" not in str(failure):
                 raise
     raise AssertionError("not reached")
 
@@ -85,15 +85,15 @@ def compare(suite, name, auxiliary=False, offloaded=False):
 def scalapack_cases(suite):
     yield Case("BLACS tester xCbtest, verdicts and 99 % offloaded",
                lambda: compare(suite, "xCbtest", offloaded=True))
-    yield Case("BLACS tester xFbtest with its auxiliary tests",
-               lambda: compare_with_abort(suite, "xFbtest"))
+    yield Case("BLACS tester xFbtest, verdicts and 99 % offloaded",
+               lambda: compare(suite, "xFbtest", offloaded=True))
     names = ["xdlu", "xdqr", "PBLAS/dpb1tst", "PBLAS/dpb2tst", "PBLAS/dpb3tst"]
     if suite.long:
         names += ["xslu", "xclu", "xzlu", "xsqr", "xzqr", "xdllt", "xzllt"]
         names += [f"PBLAS/{kind}pb{level}tst" for kind in "scz" for level in (1, 2, 3)]
-        yield Case("BLACS tester xCbtest with its auxiliary tests",
-                   lambda: compare(suite, "xCbtest", auxiliary=True))
-        yield Case("BLACS tester xFbtest, verdicts and 99 % offloaded",
-                   lambda: compare(suite, "xFbtest", offloaded=True))
+        # Whether their last lines come out is mpirun's luck: not for every day.
+        for name in ("xCbtest", "xFbtest"):
+            yield Case(f"BLACS tester {name} with its auxiliary tests",
+                       lambda name=name: compare_with_abort(suite, name))
     for name in names:
         yield Case(f"ScaLAPACK tester {name}", lambda name=name: compare(suite, name))
