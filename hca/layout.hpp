@@ -71,6 +71,10 @@ class Layout {
   [[nodiscard]] std::int64_t upper() const noexcept { return upper_; }
   /// Contiguous pieces the stream consists of.
   [[nodiscard]] std::uint64_t block_count() const noexcept { return blocks_; }
+  /// Mean length of the pieces, as far as it matters to speed; `base` as in gather().
+  [[nodiscard]] virtual std::uint64_t mean_block(const std::byte* /*base*/) const noexcept {
+    return blocks_ == 0 ? 0 : size_ / blocks_;
+  }
   [[nodiscard]] LayoutKind kind() const noexcept { return kind_; }
   [[nodiscard]] bool is_contiguous() const noexcept { return kind_ == LayoutKind::contiguous; }
 

@@ -22,6 +22,10 @@ class WindowLayout final : public hca::Layout {
                std::span<const std::byte> in) const override {
     copy_bytes(base + offset, in.data(), in.size());
   }
+  [[nodiscard]] std::uint64_t mean_block(const std::byte* base) const noexcept override {
+    const Resolved window = windows().resolve(base);
+    return window ? window.layout->mean_block(window.base) : 0;
+  }
   [[nodiscard]] bool equals(const Layout& other) const noexcept override { return this == &other; }
   [[nodiscard]] std::string describe() const override { return "window"; }
   [[nodiscard]] std::size_t footprint() const noexcept override { return sizeof *this; }

@@ -69,7 +69,7 @@ bool Engine::post_read(Link& link, Operation* op, const LocalMemory& local,
   Line* line = link.wire_.reserve(sizeof(ReadLine));
   if (line == nullptr || !start(link, op, Operation::Kind::read, local, remote, length))
     return false;
-  write_fields(line, ReadLine{remote.addr, length, op->id, remote.rkey, local.layout == nullptr});
+  write_fields(line, ReadLine{remote.addr, length, op->id, remote.rkey, is_coarse(local)});
   link.wire_.publish(line, raw(WireOp::read_request), 0, sizeof(ReadLine));
   started(link, false);
   link.ring_if_cold();
@@ -185,7 +185,7 @@ bool Engine::post_atomic(Link& link, Operation* op, AtomicOp code, std::uint32_t
 unsigned Engine::send_writes(Link& link) noexcept {
   unsigned pieces = 0;
   while (Operation* op = link.writes_) {
-    const std::uint32_t piece = piece_size(op->length, op->local.layout == nullptr);
+    const std::uint32_t piece = piece_size(op->length, is_coarse(op->local));
     // At least one piece: a send of nothing is a message too.
     do {
       if (pieces == pieces_per_pass) return pieces;

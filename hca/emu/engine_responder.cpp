@@ -202,7 +202,7 @@ void Engine::serve_read_request(Link& link, const Line* line) noexcept {
     return;
   }
   link.reads_.push_back(
-      {fields.addr, fields.length, 0, fields.op, fields.rkey, fields.contiguous != 0});
+      {fields.addr, fields.length, 0, fields.op, fields.rkey, fields.coarse != 0});
   waiting_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -219,8 +219,7 @@ unsigned Engine::send_read_data(Link& link) noexcept {
       Line* line = link.wire_.reserve(sizeof(DataLine));
       if (line == nullptr) return pieces;
       const LocalMemory memory = memory_at(*region, read.addr + read.sent);
-      const std::uint32_t piece =
-          piece_size(read.length, read.contiguous && memory.layout == nullptr);
+      const std::uint32_t piece = piece_size(read.length, read.coarse && is_coarse(memory));
       const auto length = static_cast<std::uint32_t>(std::min<std::uint64_t>(piece, remaining));
       const std::uint32_t slot = acquire_slot(link, length);
       if (slot == SlotPool::none) return pieces;

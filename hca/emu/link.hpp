@@ -39,7 +39,7 @@ struct ServedRead {
   std::uint64_t sent;
   std::uint32_t op;
   std::uint32_t rkey;
-  bool contiguous;  ///< the reader's memory
+  bool coarse;  ///< the reader's memory
 };
 
 /// An answer that found the ring full.

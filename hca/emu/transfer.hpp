@@ -37,16 +37,22 @@ inline LocalMemory memory_at(const Region& region, std::uint64_t addr) noexcept 
   return {region.base, region.layout.get(), addr - region.addr};
 }
 
+/// Whether this is copied about as fast as contiguous memory.
+inline bool is_coarse(const LocalMemory& memory) noexcept {
+  constexpr std::uint64_t coarse_block = 256;
+  return memory.layout == nullptr || memory.layout->mean_block(memory.base) >= coarse_block;
+}
+
 /// Pieces sent to one link in one pass: others wait no longer than that.
 constexpr unsigned pieces_per_pass = 4;
 
 /// Size of the pieces in which a transfer of `length` bytes goes: small enough that both sides work
 /// at the same time, at most a large slot. A piece costs some 0.3 us beside its bytes, so that
-/// those of memory that is contiguous on both sides, which take less time, are larger.
-inline std::uint32_t piece_size(std::uint64_t length, bool contiguous) noexcept {
+/// those of memory that is coarse on both sides, which take less time, are larger.
+inline std::uint32_t piece_size(std::uint64_t length, bool coarse) noexcept {
   constexpr std::uint64_t most = 64 * 1024;
-  const std::uint64_t least = contiguous ? 16 * 1024 : 4096;
-  const std::uint64_t wanted = length / (contiguous ? 8 : 16) / 64 * 64;
+  const std::uint64_t least = coarse ? 16 * 1024 : 4096;
+  const std::uint64_t wanted = length / (coarse ? 8 : 16) / 64 * 64;
   return static_cast<std::uint32_t>(std::clamp(wanted, least, most));
 }
 

@@ -74,7 +74,7 @@ struct ReadLine {
   std::uint64_t length;
   std::uint32_t op;
   std::uint32_t rkey;
-  std::uint8_t contiguous;  ///< where the data will go
+  std::uint8_t coarse;  ///< the memory that the data will go to
 };
 
 struct AtomicLine {
