@@ -3,20 +3,17 @@
 #pragma once
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <cstdint>
 
 namespace weft::dm {
 
-/// Cores that this process may run on.
-inline unsigned usable_cores() noexcept {
-  static const unsigned cores = [] {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    const int count = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    return count > 0 ? static_cast<unsigned>(count) : 1u;
-  }();
-  return cores;
+/// Cores of the node. Not those that this process may run on: bound to one, it has peers that are
+/// bound to others.
+inline unsigned cores() noexcept {
+  static const long count = ::sysconf(_SC_NPROCESSORS_ONLN);
+  return count > 0 ? static_cast<unsigned>(count) : 1;
 }
 
 /// Tells the core that this is a loop that waits.
@@ -31,8 +28,7 @@ inline void pause() noexcept {
 class BackOff {
  public:
   /// `processes`: how many wait for each other, those at work included.
-  explicit BackOff(unsigned processes = 2) noexcept
-      : spins_(processes > usable_cores() ? 16 : 4000) {}
+  explicit BackOff(unsigned processes = 2) noexcept : spins_(processes > cores() ? 16 : 4000) {}
 
   /// Call between two looks. False once waiting like this has become a waste: sleep instead.
   bool wait() noexcept {
