@@ -33,7 +33,7 @@ Handle empty_handle(const std::string& device, std::size_t bytes) {
   handle.magic = handle_magic;
   handle.pid = self.pid;
   handle.start_time = self.start_time;
-  handle.host = hca::emu::host_id();
+  handle.host = hca::emu::host_id(device);
   handle.bytes = bytes;
   device.copy(handle.device, sizeof handle.device - 1);
   return handle;
@@ -188,7 +188,7 @@ std::unique_ptr<Allocation> Allocation::attach(const Handle& handle) {
   if (handle.magic != handle_magic || !named || handle.in_host > 1) {
     throw Error(EINVAL, "this is no handle of device memory");
   }
-  if (handle.host != hca::emu::host_id()) {
+  if (handle.host != hca::emu::host_id(handle.device)) {
     throw Error(EHOSTUNREACH,
                 "the memory of process " + std::to_string(handle.pid) + " is on another node");
   }
