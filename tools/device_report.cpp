@@ -37,12 +37,27 @@ std::string command_of(std::uint32_t pid) {
   return name;
 }
 
+std::string memory_in_use(const DeviceSnapshot& snapshot) {
+  std::string text;
+  for (const auto& use : snapshot.dm_uses) {
+    if (!use.alive) continue;
+    text += fmt::format("    pid {:<8} {:<16} {:<10} {:>8} B\n", use.pid, command_of(use.pid),
+                        to_string(use.purpose), use.bytes);
+  }
+  if (snapshot.dm_left != 0) {
+    text +=
+        fmt::format("    {} B of dead processes: taken back by the next opener, or when needed\n",
+                    snapshot.dm_left);
+  }
+  return text;
+}
+
 std::string openers(const DeviceSnapshot& snapshot) {
   std::string text = fmt::format("open in {} contexts\n", snapshot.openers.size());
   for (const auto& opener : snapshot.openers) {
-    text += fmt::format("  pid {:<8} {:<16} {:<10} {:>8} B of device memory{}\n", opener.pid,
-                        command_of(opener.pid), opener.purpose, opener.dm_bytes,
-                        opener.alive ? "" : "  (dead: the next opener takes it back)");
+    text +=
+        fmt::format("  pid {:<8} {:<16} {:<10}{}\n", opener.pid, command_of(opener.pid),
+                    opener.purpose, opener.alive ? "" : "  (dead: the next opener takes it back)");
   }
   return text;
 }
@@ -56,6 +71,7 @@ std::string device_report(const std::string& device) {
   if (snapshot) {
     text += fmt::format("  size             {} B\n  device memory    {} of {} B in use\n",
                         snapshot->file_bytes, snapshot->dm_used, snapshot->dm_bytes);
+    text += memory_in_use(*snapshot);
   }
   text += limits();
   text += snapshot ? openers(*snapshot) : std::string("nobody has it open\n");

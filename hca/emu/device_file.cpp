@@ -1,6 +1,7 @@
 #include "hca/emu/device_file.hpp"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -30,6 +31,13 @@ constexpr std::uint64_t purpose_mask = std::uint64_t{0xff} << purpose_shift;
 std::uint64_t unit_tag(std::uint64_t tag, DmPurpose purpose) noexcept {
   return (tag & ~purpose_mask) |
          (std::uint64_t{static_cast<std::uint8_t>(purpose)} << purpose_shift);
+}
+
+/// Where the locks of device memory lie in the file: behind everything that is in it.
+constexpr off_t locks_at = off_t{1} << 40;
+
+DmPurpose purpose_of(std::uint64_t unit) noexcept {
+  return static_cast<DmPurpose>((unit & purpose_mask) >> purpose_shift);
 }
 
 bool owner_alive(std::uint64_t unit) noexcept {
@@ -65,6 +73,18 @@ namespace {
 constexpr std::size_t file_limit = 1024 * 1024;
 }
 
+const char* to_string(DmPurpose purpose) noexcept {
+  switch (purpose) {
+    case DmPurpose::user:
+      return "user";
+    case DmPurpose::counter:
+      return "counter";
+    case DmPurpose::collective:
+      return "collective";
+  }
+  return "unknown";
+}
+
 std::string DeviceFile::path_of(const std::string& device) {
   return "/dev/shm/weft-" + std::to_string(::geteuid()) + "-" + device;
 }
@@ -93,7 +113,9 @@ DeviceFile::DeviceFile(const std::string& device)
   const std::size_t dm_bytes = wanted_dm_bytes();
   // An attempt fails only when the file was removed or restarted in between.
   for (int attempt = 0; attempt < 100; ++attempt) {
-    if (try_open(dm_bytes)) return;
+    if (!try_open(dm_bytes)) continue;
+    reclaim_dead();
+    return;
   }
   fail(EAGAIN, path_ + " is removed and made again all the time");
 }
@@ -176,11 +198,10 @@ DeviceFile::~DeviceFile() {
           std::none_of(std::begin(shared_->directory), std::end(shared_->directory),
                        [this](const Shared::Entry& entry) { return entry.tag.load() == tag_; });
       if (last_of_process) {
-        for (auto& unit : shared_->unit) {
-          std::uint64_t owner = unit.load(std::memory_order_relaxed);
-          if (owner != 0 && ((owner ^ tag_) & ~purpose_mask) == 0) {
-            unit.compare_exchange_strong(owner, 0);
-          }
+        // What others are attached to stays until they are gone.
+        for (std::size_t i = 0; i < max_units; ++i) {
+          const std::uint64_t owner = shared_->unit[i].load(std::memory_order_relaxed);
+          if (owner != 0 && ((owner ^ tag_) & ~purpose_mask) == 0) free_unattached(i, 1, owner);
         }
       }
       // Unlocked first: of two that leave at the same time one must get the exclusive lock.
@@ -217,16 +238,55 @@ std::span<std::byte> DeviceFile::memory() const noexcept {
   return {shared_->memory, bytes_ - sizeof(Shared)};
 }
 
+// ---- device memory -----------------------------------------------------------------------------
+//
+// A unit's owner word says whose it is. Whoever uses another process's allocation holds a lock on
+// its range: the kernel's (of the open file, not of the process), which a death releases.
+
+bool DeviceFile::lock_units(int type, std::size_t first, std::size_t count,
+                            bool wait) const noexcept {
+  struct flock range {};
+  range.l_type = static_cast<short>(type);
+  range.l_whence = SEEK_SET;
+  range.l_start = locks_at + static_cast<off_t>(first * dm_unit);
+  range.l_len = static_cast<off_t>(count * dm_unit);
+  return ::fcntl(fd_, wait ? F_OFD_SETLKW : F_OFD_SETLK, &range) == 0;
+}
+
+std::size_t DeviceFile::free_unattached(std::size_t first, std::size_t count,
+                                        std::uint64_t tag) noexcept {
+  if (!lock_units(F_WRLCK, first, count, false)) return 0;
+  std::size_t freed = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint64_t owner = tag;
+    freed += shared_->unit[first + i].compare_exchange_strong(owner, 0) ? 1 : 0;
+  }
+  lock_units(F_UNLCK, first, count, false);
+  return freed;
+}
+
 std::size_t DeviceFile::reclaim_dead() noexcept {
   // One look at each process, not one for each unit.
   std::map<std::uint64_t, bool> dead;
   std::size_t count = 0;
-  for (auto& unit : shared_->unit) {
-    std::uint64_t owner = unit.load(std::memory_order_acquire);
-    if (owner == 0) continue;
-    const auto [at, added] = dead.try_emplace(owner & ~purpose_mask, false);
-    if (added) at->second = !owner_alive(owner & ~purpose_mask);
-    if (at->second && unit.compare_exchange_strong(owner, 0)) ++count;
+  const std::size_t total = memory().size() / dm_unit;
+  for (std::size_t i = 0; i < total;) {
+    const std::uint64_t owner = shared_->unit[i].load(std::memory_order_acquire);
+    std::size_t end = i + 1;
+    if (owner != 0) {
+      while (end < total && shared_->unit[end].load(std::memory_order_relaxed) == owner) ++end;
+      const auto [at, added] = dead.try_emplace(owner & ~purpose_mask, false);
+      if (added) at->second = !owner_alive(owner & ~purpose_mask);
+      if (at->second) {
+        const std::size_t freed = free_unattached(i, end - i, owner);
+        count += freed;
+        // Several allocations side by side, and somebody is attached to one of them: one by one.
+        for (std::size_t unit = i; freed == 0 && unit < end; ++unit) {
+          count += free_unattached(unit, 1, owner);
+        }
+      }
+    }
+    i = end;
   }
   for (Shared::Entry& entry : shared_->directory) {
     std::uint64_t tag = entry.tag.load(std::memory_order_acquire);
@@ -235,11 +295,59 @@ std::size_t DeviceFile::reclaim_dead() noexcept {
   return count;
 }
 
+bool DeviceFile::within(const DmShare& share) const noexcept {
+  return share.offset % dm_unit == 0 && share.bytes != 0 && share.offset <= memory().size() &&
+         share.bytes <= memory().size() - share.offset;
+}
+
+DmShare DeviceFile::share(std::size_t offset, std::size_t bytes) const {
+  const DmShare share{offset, bytes, 0};
+  const std::uint64_t tag =
+      within(share) ? shared_->unit[offset / dm_unit].load(std::memory_order_relaxed) : 0;
+  if (tag == 0 || ((tag ^ tag_) & ~purpose_mask) != 0) {
+    fail(EINVAL, "device memory at " + std::to_string(offset) + " of " + std::to_string(bytes) +
+                     " bytes is no allocation of this process");
+  }
+  return {offset, bytes, tag};
+}
+
+void DeviceFile::attach(const DmShare& share) {
+  const std::string what = "device memory at " + std::to_string(share.offset) + " of " +
+                           std::to_string(share.bytes) + " bytes";
+  if (!within(share)) {
+    fail(EINVAL, what + " is no part of the " + std::to_string(memory().size()) + " bytes");
+  }
+  const std::size_t first = share.offset / dm_unit;
+  const std::size_t count = (share.bytes + dm_unit - 1) / dm_unit;
+  if (!lock_units(F_RDLCK, first, count, true)) fail(errno, "cannot lock " + what);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (shared_->unit[first + i].load(std::memory_order_acquire) == share.tag) continue;
+    lock_units(F_UNLCK, first, count, false);
+    fail(ESTALE, what + " was freed");
+  }
+}
+
+void DeviceFile::detach(const DmShare& share) noexcept {
+  if (within(share)) {
+    lock_units(F_UNLCK, share.offset / dm_unit, (share.bytes + dm_unit - 1) / dm_unit, false);
+  }
+}
+
+void DeviceFile::free_shared(const DmShare& share) noexcept {
+  if (!within(share)) return;
+  const std::size_t first = share.offset / dm_unit;
+  for (std::size_t i = 0; i < (share.bytes + dm_unit - 1) / dm_unit; ++i) {
+    std::uint64_t owner = share.tag;
+    shared_->unit[first + i].compare_exchange_strong(owner, 0);
+  }
+  detach(share);
+}
+
 std::size_t DeviceFile::allocate(std::size_t bytes, DmPurpose purpose) {
   const std::size_t total = memory().size() / dm_unit;
   const std::size_t need = bytes / dm_unit + (bytes % dm_unit != 0 ? 1 : 0);
   const std::uint64_t mine = unit_tag(tag_, purpose);
-  for (int round = 0; bytes != 0 && need <= total && round < 2; ++round) {
+  for (int round = 0; bytes != 0 && need <= total && round < 16; ++round) {
     std::size_t first = 0;
     while (first + need <= total) {
       // Taken unit by unit, first to last; what another process was faster to take ends the
@@ -256,7 +364,10 @@ std::size_t DeviceFile::allocate(std::size_t bytes, DmPurpose purpose) {
       for (std::size_t i = 0; i < have; ++i) shared_->unit[first + i].store(0);
       first += have + 1;
     }
-    if (reclaim_dead() == 0) break;
+    // Enough is free and yet none was found: others take and give back at this moment, or it is in
+    // pieces.
+    if (reclaim_dead() == 0 && free_bytes() < need * dm_unit) break;
+    ::sched_yield();
   }
   fail(ENOMEM, std::to_string(bytes) + " bytes of device memory asked for, " +
                    std::to_string(free_bytes()) + " of " + std::to_string(memory().size()) +
@@ -309,12 +420,20 @@ std::optional<DeviceSnapshot> DeviceFile::inspect(const std::string& device) {
     snapshot.file_bytes = bytes;
     snapshot.dm_bytes = bytes - sizeof(Shared);
     snapshot.dm_used = 0;
+    snapshot.dm_left = 0;
     std::map<std::uint32_t, std::size_t> dm_by_pid;
+    std::map<std::uint64_t, std::size_t> dm_by_owner;
     for (std::size_t i = 0; i < snapshot.dm_bytes / dm_unit; ++i) {
       if (const std::uint64_t owner = shared->unit[i].load(std::memory_order_relaxed)) {
-        dm_by_pid[static_cast<std::uint32_t>(owner >> 32)] += dm_unit;
-        snapshot.dm_used += dm_unit;
+        dm_by_owner[owner] += dm_unit;
       }
+    }
+    for (const auto& [owner, used] : dm_by_owner) {
+      const auto pid = static_cast<std::uint32_t>(owner >> 32);
+      const bool alive = owner_alive(owner & ~purpose_mask);
+      (alive ? snapshot.dm_used : snapshot.dm_left) += used;
+      dm_by_pid[pid] += used;
+      snapshot.dm_uses.push_back({pid, alive, purpose_of(owner), used});
     }
     for (const Shared::Entry& entry : shared->directory) {
       const std::uint64_t tag = entry.tag.load(std::memory_order_acquire);

@@ -25,19 +25,38 @@ constexpr std::uint32_t directory_entries = 1024;
 /// What a piece of device memory is for, shown by weft-info.
 enum class DmPurpose : std::uint8_t { user, counter, collective };
 
+const char* to_string(DmPurpose purpose) noexcept;
+
+/// An allocation as its owner tells other processes about it.
+struct DmShare {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t tag = 0;  ///< of its units: owner and purpose
+};
+
 /// One opener, as weft-info shows it.
 struct Opener {
   std::uint32_t pid;
   bool alive;
   std::string purpose;
-  std::size_t dm_bytes;
+  std::size_t dm_bytes;  ///< of the process, in all its contexts
+};
+
+/// The device memory of one process and purpose.
+struct DmUse {
+  std::uint32_t pid;
+  bool alive;
+  DmPurpose purpose;
+  std::size_t bytes;
 };
 
 struct DeviceSnapshot {
   std::string path;
   std::size_t file_bytes;
   std::size_t dm_bytes;
-  std::size_t dm_used;
+  std::size_t dm_used;  ///< by processes that live
+  std::size_t dm_left;  ///< by dead ones: the next opener takes it back
+  std::vector<DmUse> dm_uses;
   std::vector<Opener> openers;
 };
 
@@ -63,6 +82,16 @@ class DeviceFile {
   void free(std::size_t offset, std::size_t bytes);
   [[nodiscard]] std::size_t free_bytes() const noexcept;
 
+  /// An allocation of this process, for others to attach to. Throws hca::Error EINVAL.
+  [[nodiscard]] DmShare share(std::size_t offset, std::size_t bytes) const;
+  /// Makes another process's allocation this one's as well: should its owner die, it is taken back
+  /// only once all that are attached are gone, too. Throws hca::Error: EINVAL (no part of the
+  /// device memory), ESTALE (freed).
+  void attach(const DmShare& share);
+  void detach(const DmShare& share) noexcept;
+  /// Frees an allocation that no other process uses any more, whoever its owner is.
+  void free_shared(const DmShare& share) noexcept;
+
   /// What weft-info shows; nothing when no process has the device open. Changes nothing.
   static std::optional<DeviceSnapshot> inspect(const std::string& device);
   static std::string path_of(const std::string& device);
@@ -74,6 +103,9 @@ class DeviceFile {
   void initialise(std::size_t dm_bytes);
   void map();
   std::size_t reclaim_dead() noexcept;
+  [[nodiscard]] bool within(const DmShare& share) const noexcept;
+  bool lock_units(int type, std::size_t first, std::size_t count, bool wait) const noexcept;
+  std::size_t free_unattached(std::size_t first, std::size_t count, std::uint64_t tag) noexcept;
 
   std::string path_;
   int fd_ = -1;

@@ -1,0 +1,94 @@
+// What coll/weft does at the points where Open MPI calls it.
+#include "dm/back_off.hpp"
+#include "ompi-component/coll/collectives.hpp"
+
+#include <cstdio>
+#include <string_view>
+
+namespace weft::coll {
+namespace {
+
+/// Open for as long as the component is: else every communicator would open it anew.
+std::shared_ptr<hca::emu::DeviceFile> device;
+
+/// hook_weft_enable 0 keeps all of weft out.
+bool hook_is_off() {
+  const int index = mca_base_var_find("ompi", "hook", "weft", "enable");
+  const bool* value = nullptr;
+  if (index < 0 || mca_base_var_get_value(index, &value, nullptr, nullptr) != OPAL_SUCCESS)
+    return false;
+  return value != nullptr && !*value;
+}
+
+bool version_is_known() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  PMPI_Get_library_version(text, &length);
+  return std::string_view(text).starts_with("Open MPI v4.1.");
+}
+
+/// All on this node and of one job: what spawned and connected jobs know of each other's place need
+/// not be the same on both sides, but whether there is another job is.
+bool is_one_node(ompi_communicator_t* comm) {
+  ompi_group_t* group = comm->c_local_group;
+  if (ompi_group_have_remote_peers(group)) return false;
+  for (int i = 0; i < ompi_group_size(group); ++i) {
+    const ompi_proc_t* proc = ompi_group_peer_lookup(group, i);
+    if (proc->super.proc_name.jobid != OMPI_PROC_MY_NAME->jobid) return false;
+  }
+  return true;
+}
+
+int enable(mca_coll_base_module_t* module, ompi_communicator_t* comm) {
+  return node_of(module).save_previous(comm) ? OMPI_SUCCESS : OMPI_ERROR;
+}
+
+}  // namespace
+}  // namespace weft::coll
+
+using namespace weft::coll;
+
+int weft_coll_register(void) {
+  register_params();
+  return OMPI_SUCCESS;
+}
+
+int weft_coll_close(void) {
+  stop_progress();
+  device.reset();
+  return OMPI_SUCCESS;
+}
+
+int weft_coll_init_query(bool, bool mpi_threads) {
+  concurrent = mpi_threads;
+  if (!params.enable || hook_is_off() || !version_is_known()) return OMPI_ERR_NOT_AVAILABLE;
+  const unsigned processes = static_cast<unsigned>(ompi_process_info.num_local_peers) + 1;
+  Wait::spin_limit = processes > weft::dm::cores() ? 8 : 2000;
+  return OMPI_SUCCESS;
+}
+
+mca_coll_base_module_t* weft_coll_comm_query(ompi_communicator_t* comm, int* priority) {
+  *priority = params.priority;
+  const int size = OMPI_COMM_IS_INTER(comm) ? 0 : ompi_comm_size(comm);
+  if (params.priority < 0 || size < 2 || size > params.max_ranks || !is_one_node(comm))
+    return nullptr;
+  weft_coll_module* module = OBJ_NEW(weft_coll_module);
+  if (module == nullptr || module->node == nullptr) return nullptr;
+  mca_coll_base_module_t& m = module->super;
+  m.coll_module_enable = enable;
+  m.coll_barrier = barrier;
+  m.coll_ibarrier = ibarrier;
+  m.coll_bcast = bcast;
+  m.coll_reduce = reduce;
+  m.coll_allreduce = allreduce;
+  m.coll_allgather = allgather;
+  return &m;
+}
+
+void weft_coll_construct(weft_coll_module* module) {
+  module->node = new (std::nothrow) Node;
+}
+
+void weft_coll_destruct(weft_coll_module* module) {
+  delete static_cast<Node*>(module->node);
+}
