@@ -62,7 +62,7 @@ Slot slot_of(const weft_dm_slot* slot) noexcept {
 
 #define WEFT_EXPORT extern "C" __attribute__((visibility("default")))
 
-WEFT_EXPORT int weft_dm_alloc(size_t bytes, weft_dm_place place, weft_dm** dm) {
+WEFT_EXPORT int weft_dm_alloc(size_t bytes, int place, weft_dm** dm) {
   return guarded([&] {
     if (place != WEFT_DM_DEVICE && place != WEFT_DM_DEVICE_OR_HOST && place != WEFT_DM_HOST) {
       throw weft::hca::Error(EINVAL, std::to_string(place) + " is no place for memory");

@@ -30,8 +30,9 @@ typedef struct weft_dm_handle {
   uint64_t word[12];
 } weft_dm_handle;
 
-/* Allocates `bytes` (at least 1, rounded up to units) of zeroed memory. EINVAL, ENOMEM. */
-int weft_dm_alloc(size_t bytes, enum weft_dm_place place, weft_dm** dm);
+/* Allocates `bytes` (at least 1, rounded up to units) of zeroed memory; `place` is one of enum
+ * weft_dm_place. EINVAL, ENOMEM. */
+int weft_dm_alloc(size_t bytes, int place, weft_dm** dm);
 /* Attaches to another process's. EINVAL (no handle), EHOSTUNREACH (its process is gone or not on
  * this node), ESTALE (freed). */
 int weft_dm_attach(const weft_dm_handle* handle, weft_dm** dm);

@@ -157,7 +157,7 @@ TEST_F(DmAllocation, CInterface) {
   weft_dm_free(dm);
   EXPECT_EQ(weft_dm_attach(&handle, &dm), ESTALE);
   EXPECT_EQ(weft_dm_alloc(0, WEFT_DM_DEVICE, &dm), EINVAL);
-  EXPECT_EQ(weft_dm_alloc(8, static_cast<weft_dm_place>(7), &dm), EINVAL);
+  EXPECT_EQ(weft_dm_alloc(8, 7, &dm), EINVAL);
   EXPECT_EQ(weft_dm_alloc(1 << 20, WEFT_DM_DEVICE, &dm), ENOMEM);
   weft_dm_free(nullptr);
 }
