@@ -124,6 +124,7 @@ double Limit::time(double seconds) {
     long count = std::clamp(static_cast<long>(share / std::max(each, 1e-9)), 4L, 1000000L);
     MPI_Bcast(&count, 1, MPI_LONG, 0, MPI_COMM_WORLD);
     std::vector<double> times;
+    times.reserve(batches);
     for (int i = 0; i < batches; ++i) times.push_back(round_trips(way, count));
     std::sort(times.begin(), times.end());
     double median = times[batches / 2];
