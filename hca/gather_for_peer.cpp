@@ -25,6 +25,7 @@ void copy_lines(std::byte* to, const std::byte* from, std::size_t length) noexce
 
 void gather_for_peer(const Layout& layout, const std::byte* base, std::uint64_t offset,
                      std::span<std::byte> out) {
+  // A window's layout says it is one block: what it stands for comes here by itself.
   if (out.size() < worth_it || layout.size() / worth_it >= layout.block_count()) {
     layout.gather(base, offset, out);
     return;

@@ -201,8 +201,9 @@ void Engine::serve_read_request(Link& link, const Line* line) noexcept {
     acknowledge(link, fields.op, WcStatus::rem_inv_req_err);
     return;
   }
+  const bool coarse = fields.coarse != 0 && is_coarse(memory_at(*region, fields.addr));
   link.reads_.push_back(
-      {fields.addr, fields.length, 0, fields.op, fields.rkey, fields.coarse != 0});
+      {fields.addr, fields.length, 0, fields.op, fields.rkey, piece_size(fields.length, coarse)});
   waiting_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -218,12 +219,11 @@ unsigned Engine::send_read_data(Link& link) noexcept {
           domain_->keys_.check(read.rkey, read.addr + read.sent, remaining, Access::remote_read);
       Line* line = link.wire_.reserve(sizeof(DataLine));
       if (line == nullptr) return pieces;
-      const LocalMemory memory = memory_at(*region, read.addr + read.sent);
-      const std::uint32_t piece = piece_size(read.length, read.coarse && is_coarse(memory));
-      const auto length = static_cast<std::uint32_t>(std::min<std::uint64_t>(piece, remaining));
+      const auto length =
+          static_cast<std::uint32_t>(std::min<std::uint64_t>(read.piece, remaining));
       const std::uint32_t slot = acquire_slot(link, length);
       if (slot == SlotPool::none) return pieces;
-      gather(memory, 0, {own_.slot(slot).data(), length});
+      gather(memory_at(*region, read.addr + read.sent), 0, {own_.slot(slot).data(), length});
       write_fields(line, DataLine{read.op, slot, length});
       link.wire_.publish(line, raw(WireOp::read_data), 0, sizeof(DataLine));
       link.ring_if_cold();

@@ -39,7 +39,7 @@ struct ServedRead {
   std::uint64_t sent;
   std::uint32_t op;
   std::uint32_t rkey;
-  bool coarse;  ///< the reader's memory
+  std::uint32_t piece;  ///< size of the pieces it goes in
 };
 
 /// An answer that found the ring full.
