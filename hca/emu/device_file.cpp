@@ -40,6 +40,14 @@ DmPurpose purpose_of(std::uint64_t unit) noexcept {
   return static_cast<DmPurpose>((unit & purpose_mask) >> purpose_shift);
 }
 
+constexpr std::size_t units_of(std::size_t bytes) noexcept {
+  return bytes / dm_unit + (bytes % dm_unit != 0 ? 1 : 0);
+}
+
+std::string piece_of_memory(std::size_t offset, std::size_t bytes) {
+  return "device memory at " + std::to_string(offset) + " of " + std::to_string(bytes) + " bytes";
+}
+
 bool owner_alive(std::uint64_t unit) noexcept {
   const auto pid = static_cast<std::uint32_t>(unit >> 32);
   const std::uint64_t start = start_time_of(pid);
@@ -253,14 +261,20 @@ bool DeviceFile::lock_units(int type, std::size_t first, std::size_t count,
   return ::fcntl(fd_, wait ? F_OFD_SETLKW : F_OFD_SETLK, &range) == 0;
 }
 
-std::size_t DeviceFile::free_unattached(std::size_t first, std::size_t count,
-                                        std::uint64_t tag) noexcept {
-  if (!lock_units(F_WRLCK, first, count, false)) return 0;
+std::size_t DeviceFile::free_units(std::size_t first, std::size_t count,
+                                   std::uint64_t tag) noexcept {
   std::size_t freed = 0;
   for (std::size_t i = 0; i < count; ++i) {
     std::uint64_t owner = tag;
     freed += shared_->unit[first + i].compare_exchange_strong(owner, 0) ? 1 : 0;
   }
+  return freed;
+}
+
+std::size_t DeviceFile::free_unattached(std::size_t first, std::size_t count,
+                                        std::uint64_t tag) noexcept {
+  if (!lock_units(F_WRLCK, first, count, false)) return 0;
+  const std::size_t freed = free_units(first, count, tag);
   lock_units(F_UNLCK, first, count, false);
   return freed;
 }
@@ -305,20 +319,18 @@ DmShare DeviceFile::share(std::size_t offset, std::size_t bytes) const {
   const std::uint64_t tag =
       within(share) ? shared_->unit[offset / dm_unit].load(std::memory_order_relaxed) : 0;
   if (tag == 0 || ((tag ^ tag_) & ~purpose_mask) != 0) {
-    fail(EINVAL, "device memory at " + std::to_string(offset) + " of " + std::to_string(bytes) +
-                     " bytes is no allocation of this process");
+    fail(EINVAL, piece_of_memory(offset, bytes) + " is no allocation of this process");
   }
   return {offset, bytes, tag};
 }
 
 void DeviceFile::attach(const DmShare& share) {
-  const std::string what = "device memory at " + std::to_string(share.offset) + " of " +
-                           std::to_string(share.bytes) + " bytes";
+  const std::string what = piece_of_memory(share.offset, share.bytes);
   if (!within(share)) {
     fail(EINVAL, what + " is no part of the " + std::to_string(memory().size()) + " bytes");
   }
   const std::size_t first = share.offset / dm_unit;
-  const std::size_t count = (share.bytes + dm_unit - 1) / dm_unit;
+  const std::size_t count = units_of(share.bytes);
   if (!lock_units(F_RDLCK, first, count, true)) fail(errno, "cannot lock " + what);
   for (std::size_t i = 0; i < count; ++i) {
     if (shared_->unit[first + i].load(std::memory_order_acquire) == share.tag) continue;
@@ -329,23 +341,19 @@ void DeviceFile::attach(const DmShare& share) {
 
 void DeviceFile::detach(const DmShare& share) noexcept {
   if (within(share)) {
-    lock_units(F_UNLCK, share.offset / dm_unit, (share.bytes + dm_unit - 1) / dm_unit, false);
+    lock_units(F_UNLCK, share.offset / dm_unit, units_of(share.bytes), false);
   }
 }
 
 void DeviceFile::free_shared(const DmShare& share) noexcept {
   if (!within(share)) return;
-  const std::size_t first = share.offset / dm_unit;
-  for (std::size_t i = 0; i < (share.bytes + dm_unit - 1) / dm_unit; ++i) {
-    std::uint64_t owner = share.tag;
-    shared_->unit[first + i].compare_exchange_strong(owner, 0);
-  }
+  free_units(share.offset / dm_unit, units_of(share.bytes), share.tag);
   detach(share);
 }
 
 std::size_t DeviceFile::allocate(std::size_t bytes, DmPurpose purpose) {
   const std::size_t total = memory().size() / dm_unit;
-  const std::size_t need = bytes / dm_unit + (bytes % dm_unit != 0 ? 1 : 0);
+  const std::size_t need = units_of(bytes);
   const std::uint64_t mine = unit_tag(tag_, purpose);
   for (int round = 0; bytes != 0 && need <= total && round < 16; ++round) {
     std::size_t first = 0;
@@ -376,15 +384,14 @@ std::size_t DeviceFile::allocate(std::size_t bytes, DmPurpose purpose) {
 
 void DeviceFile::free(std::size_t offset, std::size_t bytes) {
   const std::size_t first = offset / dm_unit;
-  const std::size_t count = bytes / dm_unit + (bytes % dm_unit != 0 ? 1 : 0);
+  const std::size_t count = units_of(bytes);
   const std::size_t total = memory().size() / dm_unit;
   bool mine = offset % dm_unit == 0 && first <= total && count <= total - first;
   for (std::size_t i = 0; mine && i < count; ++i) {
     mine = ((shared_->unit[first + i].load() ^ tag_) & ~purpose_mask) == 0;
   }
   if (!mine) {
-    fail(EINVAL, "device memory at " + std::to_string(offset) + " of " + std::to_string(bytes) +
-                     " bytes is no allocation of this process");
+    fail(EINVAL, piece_of_memory(offset, bytes) + " is no allocation of this process");
   }
   for (std::size_t i = 0; i < count; ++i)
     shared_->unit[first + i].store(0, std::memory_order_release);

@@ -105,6 +105,8 @@ class DeviceFile {
   std::size_t reclaim_dead() noexcept;
   [[nodiscard]] bool within(const DmShare& share) const noexcept;
   bool lock_units(int type, std::size_t first, std::size_t count, bool wait) const noexcept;
+  /// Those of these units that bear the tag; how many they were.
+  std::size_t free_units(std::size_t first, std::size_t count, std::uint64_t tag) noexcept;
   std::size_t free_unattached(std::size_t first, std::size_t count, std::uint64_t tag) noexcept;
 
   std::string path_;
