@@ -1,19 +1,16 @@
 #include "dm/allocation.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <random>
 #include <utility>
 
 #include "hca/emu/process_id.hpp"
+#include "hca/emu/shared_file.hpp"
 #include "hca/status.hpp"
 
 namespace weft::dm {
@@ -106,18 +103,16 @@ class HostAllocation : public Allocation {
       throw Error(ENOMEM, std::to_string(bytes) + " bytes of host memory asked for, " +
                               std::to_string(max_host_bytes) + " is the most");
     }
-    fd_ = ::memfd_create("weft-dm", MFD_CLOEXEC);
     const std::size_t whole = header_bytes + bytes;
-    if (fd_ < 0 || ::fchmod(fd_, 0600) != 0 || ::ftruncate(fd_, static_cast<off_t>(whole)) != 0 ||
-        !map(whole)) {
+    fd_ = hca::emu::create_shared_file("weft-dm", whole);
+    if (fd_ < 0 || !map(whole)) {
       const int code = errno;
       close();
       throw Error(code, "no " + std::to_string(bytes) +
                             " bytes of shared host memory: " + std::strerror(code));
     }
-    std::random_device random;
     auto* header = static_cast<HostHeader*>(base_);
-    *header = {host_magic, (std::uint64_t{random()} << 32) | random(), bytes};
+    *header = {host_magic, hca::emu::random_id(), bytes};
     handle_ = empty_handle(device, bytes);
     handle_.in_host = 1;
     handle_.offset = static_cast<std::uint64_t>(fd_);
@@ -126,19 +121,10 @@ class HostAllocation : public Allocation {
   }
   explicit HostAllocation(const Handle& handle) {
     const std::string who = "process " + std::to_string(handle.pid);
-    char path[64];
-    std::snprintf(path, sizeof path, "/proc/%u/fd/%u", handle.pid,
-                  static_cast<unsigned>(handle.offset));
-    fd_ = ::open(path, O_RDWR | O_CLOEXEC);
-    if (fd_ < 0) {
-      throw Error(errno == EACCES || errno == EPERM ? EACCES : EHOSTUNREACH,
-                  "cannot open the memory of " + who);
-    }
-    struct stat info {};
     const std::size_t whole = header_bytes + handle.bytes;
-    const bool plausible = handle.bytes <= max_host_bytes && ::fstat(fd_, &info) == 0 &&
-                           S_ISREG(info.st_mode) && info.st_uid == ::geteuid() &&
-                           static_cast<std::size_t>(info.st_size) == whole && map(whole);
+    fd_ = hca::emu::open_shared_file(handle.pid, static_cast<std::uint32_t>(handle.offset), whole);
+    if (fd_ < 0 && errno != EPROTO) throw Error(errno, "cannot open the memory of " + who);
+    const bool plausible = fd_ >= 0 && handle.bytes <= max_host_bytes && map(whole);
     const auto* header = static_cast<const HostHeader*>(base_);
     if (!plausible || header->magic != host_magic || header->id != handle.tag ||
         header->bytes != handle.bytes) {

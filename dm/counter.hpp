@@ -13,8 +13,8 @@
 #include <cstdint>
 
 #include "dm/back_off.hpp"
-#include "dm/futex.hpp"
 #include "hca/emu/device_file.hpp"
+#include "hca/emu/futex.hpp"
 
 namespace weft::dm {
 
@@ -78,7 +78,7 @@ class Counter {
     // After the change in the one order of all such operations: either this sees the sleeper, or
     // the sleeper, counted before it looks, sees the change.
     if (unit_->sleepers.load() != 0) [[unlikely]] {
-      futex_wake_all(word());
+      hca::emu::futex_wake(word(), INT32_MAX);
     }
   }
   [[nodiscard]] const std::uint32_t* word() const noexcept {
@@ -106,7 +106,7 @@ class Counter {
         if (left <= 0ns) break;
         nap = nap < left ? nap : left;
       }
-      futex_wait(word(), static_cast<std::uint32_t>(value), nap);
+      hca::emu::futex_wait(word(), static_cast<std::uint32_t>(value), nap);
       nap = nap * 2 < 10ms ? nap * 2 : 10ms;
     }
     unit_->sleepers.fetch_sub(1);

@@ -1,11 +1,9 @@
 #include "hca/emu/helper.hpp"
 
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,6 +12,7 @@
 #include <system_error>
 
 #include "hca/emu/context.hpp"
+#include "hca/emu/futex.hpp"
 #include "hca/emu/segment.hpp"
 #include "hca/status.hpp"
 
@@ -23,12 +22,6 @@ namespace {
 
 /// Passes without work after which the thread sleeps again.
 constexpr unsigned idle_passes = 200;
-
-long futex(std::atomic<std::uint32_t>& word, int op, std::uint32_t value,
-           const timespec* timeout) noexcept {
-  // Shared, not private: the bell is in a memfd that peers map.
-  return ::syscall(SYS_futex, &word, op, value, timeout, nullptr, 0);
-}
 
 }  // namespace
 
@@ -84,7 +77,7 @@ void Helper::drain_event() noexcept {
 void Helper::ring(SegmentHeader& header) noexcept {
   header.bell.fetch_add(1, std::memory_order_seq_cst);
   if (header.helper_asleep.load(std::memory_order_seq_cst) != 0) {
-    futex(header.bell, FUTEX_WAKE, 1, nullptr);
+    futex_wake(&header.bell, 1);
   }
 }
 
@@ -107,9 +100,9 @@ void Helper::sleep(unsigned seen) noexcept {
   // Announced before the bell is looked at once more: whoever rings after that look sees it.
   header.helper_asleep.store(1, std::memory_order_seq_cst);
   // While transfers wait for a peer there is something to do even if nobody rings.
-  const timespec nap{0, 1'000'000};
   const bool busy = context_.engine_.waiting() != 0;
-  futex(header.bell, FUTEX_WAIT, seen, busy ? &nap : nullptr);
+  futex_wait(&header.bell, seen,
+             busy ? std::chrono::milliseconds(1) : std::chrono::nanoseconds::max());
   header.helper_asleep.store(0, std::memory_order_seq_cst);
 }
 

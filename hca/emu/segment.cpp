@@ -1,19 +1,16 @@
 #include "hca/emu/segment.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <new>
-#include <random>
 #include <string>
 #include <utility>
 
 #include "hca/emu/process_id.hpp"
+#include "hca/emu/shared_file.hpp"
 #include "hca/status.hpp"
 
 namespace weft::hca::emu {
@@ -28,11 +25,6 @@ constexpr std::size_t round_up(std::size_t bytes) {
 constexpr std::size_t ports_at = round_up(sizeof(SegmentHeader));
 constexpr std::size_t slots_at = round_up(ports_at + sizeof(Port) * port_count);
 constexpr std::size_t segment_bytes = round_up(slots_at + slot_offset(slot_count));
-
-std::uint64_t random_id() {
-  std::random_device device;
-  return (std::uint64_t{device()} << 32) | device();
-}
 
 [[noreturn]] void fail(int code, const std::string& what) {
   throw Error(code, what + ": " + std::strerror(code));
@@ -66,13 +58,10 @@ void Segment::place(void* base, int fd) noexcept {
 }
 
 Segment Segment::create(std::string_view device) {
-  const int fd = ::memfd_create("weft", MFD_CLOEXEC);
-  if (fd < 0) fail(errno, "cannot create the context's shared segment");
-  // Pages come with use; the size only bounds them.
-  if (::fchmod(fd, 0600) != 0 || ::ftruncate(fd, segment_bytes) != 0) {
-    const int code = errno;
-    ::close(fd);
-    fail(code, "cannot size the context's shared segment to " + std::to_string(segment_bytes));
+  const int fd = create_shared_file("weft", segment_bytes);
+  if (fd < 0) {
+    fail(errno, "cannot create the context's shared segment of " + std::to_string(segment_bytes) +
+                    " bytes");
   }
   void* base = ::mmap(nullptr, segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (base == MAP_FAILED) {
@@ -101,20 +90,12 @@ Segment Segment::create(std::string_view device) {
 }
 
 Segment Segment::attach(const Address& peer) {
-  char path[64];
-  std::snprintf(path, sizeof path, "/proc/%u/fd/%u", peer.pid, peer.fd);
-  const int fd = ::open(path, O_RDWR | O_CLOEXEC);
   const std::string who = "process " + std::to_string(peer.pid);
-  if (fd < 0) {
-    fail(errno == EACCES || errno == EPERM ? EACCES : EHOSTUNREACH,
-         "cannot open the segment of " + who);
-  }
-  struct stat info {};
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != ::geteuid() ||
-      static_cast<std::size_t>(info.st_size) != segment_bytes) {
-    ::close(fd);
+  const int fd = open_shared_file(peer.pid, peer.fd, segment_bytes);
+  if (fd < 0 && errno == EPROTO) {
     fail(EPROTO, "descriptor " + std::to_string(peer.fd) + " of " + who + " is no weft segment");
   }
+  if (fd < 0) fail(errno, "cannot open the segment of " + who);
   void* base = ::mmap(nullptr, segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   const int code = errno;
   ::close(fd);

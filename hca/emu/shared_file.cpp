@@ -1,0 +1,48 @@
+#include "hca/emu/shared_file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <random>
+
+namespace weft::hca::emu {
+
+int create_shared_file(const char* name, std::size_t bytes) noexcept {
+  const int fd = ::memfd_create(name, MFD_CLOEXEC);
+  if (fd < 0) return -1;
+  // Pages come with use; the size only bounds them.
+  if (::fchmod(fd, 0600) == 0 && ::ftruncate(fd, static_cast<off_t>(bytes)) == 0) return fd;
+  const int code = errno;
+  ::close(fd);
+  errno = code;
+  return -1;
+}
+
+int open_shared_file(std::uint32_t pid, std::uint32_t fd, std::size_t bytes) noexcept {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%u/fd/%u", pid, fd);
+  const int own = ::open(path, O_RDWR | O_CLOEXEC);
+  if (own < 0) {
+    errno = errno == EACCES || errno == EPERM ? EACCES : EHOSTUNREACH;
+    return -1;
+  }
+  struct stat info {};
+  if (::fstat(own, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid() &&
+      static_cast<std::size_t>(info.st_size) == bytes) {
+    return own;
+  }
+  ::close(own);
+  errno = EPROTO;
+  return -1;
+}
+
+std::uint64_t random_id() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+}  // namespace weft::hca::emu
