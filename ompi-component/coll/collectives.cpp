@@ -93,6 +93,14 @@ Reduction reduction_on(Node& node, ompi_communicator_t* comm, int count, ompi_da
   return {board_for(node, comm, length), length};
 }
 
+/// Arrives with this process's elements; the operation's number.
+std::uint64_t contribute(const Reduction& on, const void* in, const void* out, int count,
+                         ompi_datatype_t* type) {
+  const void* mine = in == MPI_IN_PLACE ? out : in;
+  return on.board->arrive_with(on.length, Wait{},
+                               [&](std::byte* to) { copy_elements(to, mine, count, type); });
+}
+
 /// Rank 0 op (rank 1 op (... op last)): in the order of ranks, and the same for all who compute it.
 void fold(Node& node, const Reduction& on, std::uint64_t k, void* out, int count,
           ompi_datatype_t* type, ompi_op_t* op) {
@@ -146,9 +154,7 @@ int reduce(const void* in, void* out, int count, ompi_datatype_t* type, ompi_op_
     return node.reduce.call(in, out, count, type, op, root, comm, node.reduce.module);
   }
   counts.count(Call::reduce);
-  const void* mine = in == MPI_IN_PLACE ? out : in;
-  const std::uint64_t k = on.board->arrive_with(
-      on.length, Wait{}, [&](std::byte* to) { copy_elements(to, mine, count, type); });
+  const std::uint64_t k = contribute(on, in, out, count, type);
   if (ompi_comm_rank(comm) == root) fold(node, on, k, out, count, type, op);
   return OMPI_SUCCESS;
 }
@@ -161,9 +167,7 @@ int allreduce(const void* in, void* out, int count, ompi_datatype_t* type, ompi_
     return node.allreduce.call(in, out, count, type, op, comm, node.allreduce.module);
   }
   counts.count(Call::allreduce);
-  const void* mine = in == MPI_IN_PLACE ? out : in;
-  const std::uint64_t k = on.board->arrive_with(
-      on.length, Wait{}, [&](std::byte* to) { copy_elements(to, mine, count, type); });
+  const std::uint64_t k = contribute(on, in, out, count, type);
   fold(node, on, k, out, count, type, op);
   return OMPI_SUCCESS;
 }
