@@ -1,15 +1,10 @@
 // What coll/weft does at the points where Open MPI calls it.
 #include "dm/back_off.hpp"
 #include "ompi-component/coll/collectives.hpp"
-
-#include <cstdio>
-#include <string_view>
+#include "ompi-component/ompi_version.hpp"
 
 namespace weft::coll {
 namespace {
-
-/// Open for as long as the component is: else every communicator would open it anew.
-std::shared_ptr<hca::emu::DeviceFile> device;
 
 /// hook_weft_enable 0 keeps all of weft out.
 bool hook_is_off() {
@@ -18,13 +13,6 @@ bool hook_is_off() {
   if (index < 0 || mca_base_var_get_value(index, &value, nullptr, nullptr) != OPAL_SUCCESS)
     return false;
   return value != nullptr && !*value;
-}
-
-bool version_is_known() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  PMPI_Get_library_version(text, &length);
-  return std::string_view(text).starts_with("Open MPI v4.1.");
 }
 
 /// All on this node and of one job: what spawned and connected jobs know of each other's place need
@@ -55,13 +43,14 @@ int weft_coll_register(void) {
 
 int weft_coll_close(void) {
   stop_progress();
-  device.reset();
   return OMPI_SUCCESS;
 }
 
 int weft_coll_init_query(bool, bool mpi_threads) {
   concurrent = mpi_threads;
-  if (!params.enable || hook_is_off() || !version_is_known()) return OMPI_ERR_NOT_AVAILABLE;
+  if (!params.enable || hook_is_off() ||
+      !same_series(weft::ompi::running_ompi(), weft::ompi::known_ompi))
+    return OMPI_ERR_NOT_AVAILABLE;
   const unsigned processes = static_cast<unsigned>(ompi_process_info.num_local_peers) + 1;
   Wait::spin_limit = processes > weft::dm::cores() ? 8 : 2000;
   return OMPI_SUCCESS;

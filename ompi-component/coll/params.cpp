@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "ompi-component/ompi.hpp"
+#include "ompi-component/mca_variables.hpp"
 //
 #include "ompi-component/coll/component.h"
 
@@ -16,26 +16,13 @@ namespace {
 
 void register_param(const char* name, const char* description, mca_base_var_type_t type,
                     void* storage) {
-  (void)mca_base_component_var_register(&mca_coll_weft_component.collm_version, name, description,
-                                        type, nullptr, 0, static_cast<mca_base_var_flag_t>(0),
-                                        OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_READONLY, storage);
-}
-
-int read_counter(const mca_base_pvar_t* pvar, void* value, void*) {
-  const auto* counter = static_cast<const std::atomic<std::uint64_t>*>(pvar->ctx);
-  *static_cast<unsigned long long*>(value) = counter->load(std::memory_order_relaxed);
-  return OPAL_SUCCESS;
+  ompi::register_param(mca_coll_weft_component.collm_version, name, description, type,
+                       OPAL_INFO_LVL_5, storage);
 }
 
 void register_counter(const std::string& name, const std::string& description,
-                      std::atomic<std::uint64_t>& counter) {
-  (void)mca_base_component_pvar_register(
-      &mca_coll_weft_component.collm_version, name.c_str(), description.c_str(), OPAL_INFO_LVL_4,
-      MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, nullptr,
-      MPI_T_BIND_NO_OBJECT,
-      static_cast<mca_base_pvar_flag_t>(MCA_BASE_PVAR_FLAG_READONLY |
-                                        MCA_BASE_PVAR_FLAG_CONTINUOUS),
-      read_counter, nullptr, nullptr, &counter);
+                      const std::atomic<std::uint64_t>& counter) {
+  ompi::register_counter(mca_coll_weft_component.collm_version, name, description, counter);
 }
 
 void register_counters() {

@@ -1,6 +1,6 @@
 #include "ompi-component/hook/params.hpp"
 
-#include "ompi-component/ompi.hpp"
+#include "ompi-component/mca_variables.hpp"
 
 extern "C" const ompi_hook_base_component_t mca_hook_weft_component;
 
@@ -12,9 +12,8 @@ namespace {
 
 void register_param(const char* name, const char* description, mca_base_var_type_t type,
                     mca_base_var_info_lvl_t level, void* storage) {
-  (void)mca_base_component_var_register(&mca_hook_weft_component.hookm_version, name, description,
-                                        type, nullptr, 0, static_cast<mca_base_var_flag_t>(0),
-                                        level, MCA_BASE_VAR_SCOPE_READONLY, storage);
+  ompi::register_param(mca_hook_weft_component.hookm_version, name, description, type, level,
+                       storage);
 }
 
 }  // namespace

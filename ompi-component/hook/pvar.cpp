@@ -3,28 +3,16 @@
 #include <string>
 
 #include "ompi-component/hook/counters.hpp"
-#include "ompi-component/ompi.hpp"
+#include "ompi-component/mca_variables.hpp"
 
 extern "C" const ompi_hook_base_component_t mca_hook_weft_component;
 
 namespace weft::ompi {
 namespace {
 
-int read_counter(const mca_base_pvar_t* pvar, void* value, void* /*object*/) {
-  const auto* counter = static_cast<const std::atomic<std::uint64_t>*>(pvar->ctx);
-  *static_cast<unsigned long long*>(value) = counter->load(std::memory_order_relaxed);
-  return OPAL_SUCCESS;
-}
-
 void register_counter(const std::string& name, const std::string& description,
                       const std::atomic<std::uint64_t>& counter) {
-  (void)mca_base_component_pvar_register(
-      &mca_hook_weft_component.hookm_version, name.c_str(), description.c_str(), OPAL_INFO_LVL_4,
-      MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, nullptr,
-      MPI_T_BIND_NO_OBJECT,
-      static_cast<mca_base_pvar_flag_t>(MCA_BASE_PVAR_FLAG_READONLY |
-                                        MCA_BASE_PVAR_FLAG_CONTINUOUS),
-      read_counter, nullptr, nullptr, const_cast<std::atomic<std::uint64_t>*>(&counter));
+  ompi::register_counter(mca_hook_weft_component.hookm_version, name, description, counter);
 }
 
 void register_tally(const std::string& name, const std::string& what, const Tally& tally) {
