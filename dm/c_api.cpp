@@ -1,6 +1,5 @@
 // The C interface: weft/dm.h over Allocation, Counter and Slot.
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -45,8 +44,7 @@ int guarded(Function function) noexcept {
 }
 
 std::string device_name() {
-  const char* name = std::getenv("WEFT_DEVICE");
-  return name != nullptr && *name != '\0' ? name : "weft0";
+  return weft::hca::emu::device_from("WEFT_DEVICE");
 }
 
 Counter counter_of(const weft_dm_counter* counter) noexcept {
@@ -146,8 +144,11 @@ WEFT_EXPORT uint64_t weft_dm_compare_swap(weft_dm_counter* counter, uint64_t exp
 
 WEFT_EXPORT int weft_dm_wait(const weft_dm_counter* counter, weft_dm_comparison comparison,
                              uint64_t value, long milliseconds, uint64_t* seen) {
-  const auto most = milliseconds < 0 ? std::chrono::nanoseconds::max()
-                                     : std::chrono::nanoseconds(milliseconds * 1'000'000LL);
+  constexpr auto for_ever = std::chrono::nanoseconds::max();
+  constexpr auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(for_ever).count();
+  const auto most = milliseconds < 0 || milliseconds > longest
+                        ? for_ever
+                        : std::chrono::milliseconds(milliseconds);
   const auto holds = [=](uint64_t now) {
     return comparison == WEFT_DM_EQUAL       ? now == value
            : comparison == WEFT_DM_NOT_EQUAL ? now != value

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "config.h"
+#include "hca/emu/device_file.hpp"
 #include "tools/device_report.hpp"
 #include "tools/environment_check.hpp"
 
@@ -16,7 +17,7 @@ namespace {
 using weft::tools::Finding;
 
 struct Options {
-  std::string device = "weft0";
+  std::string device = weft::hca::emu::default_device;
   bool only_check = false;
   bool only_device = false;
 };

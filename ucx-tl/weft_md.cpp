@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "hca/emu/device_file.hpp"
 #include "ucx-tl/flush_tracker.hpp"
 #include "ucx-tl/weft_status.hpp"
 #include "ucx-tl/window.hpp"
@@ -18,7 +19,7 @@ namespace {
 
 ucs_config_field_t config_table[] = {
     {"", "", nullptr, offsetof(MdConfig, super), UCS_CONFIG_TYPE_TABLE(abi::uct_md_config_table)},
-    {"DEVICE", "weft0", "Emulated device to open", offsetof(MdConfig, device),
+    {"DEVICE", hca::emu::default_device, "Emulated device to open", offsetof(MdConfig, device),
      UCS_CONFIG_TYPE_STRING},
     {"REG_COST", "12us",
      "Cost of a registration that UCX counts with; it decides where rendezvous begins",

@@ -19,7 +19,7 @@
 namespace weft::hca::emu {
 
 struct ContextOptions {
-  std::string device = "weft0";
+  std::string device = default_device;
   /// The keys to work with; null: keys of its own.
   std::shared_ptr<Domain> domain{};
   /// What the context is for, shown by weft-info; at most 15 characters.

@@ -81,6 +81,11 @@ namespace {
 constexpr std::size_t file_limit = 1024 * 1024;
 }
 
+std::string device_from(const char* variable) {
+  const char* name = std::getenv(variable);
+  return name != nullptr && *name != '\0' ? name : default_device;
+}
+
 const char* to_string(DmPurpose purpose) noexcept {
   switch (purpose) {
     case DmPurpose::user:

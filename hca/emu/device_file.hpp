@@ -22,6 +22,11 @@ constexpr std::size_t max_dm_bytes = 512 * 1024;
 /// Contexts that may have the device open at a time.
 constexpr std::uint32_t directory_entries = 1024;
 
+inline constexpr const char* default_device = "weft0";
+
+/// The device that this environment variable names; the default one when it does not.
+std::string device_from(const char* variable);
+
 /// What a piece of device memory is for, shown by weft-info.
 enum class DmPurpose : std::uint8_t { user, counter, collective };
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 
 #include "hca/status.hpp"
 
@@ -21,8 +20,7 @@ struct Offer {
 
 std::string device_name() {
   if (params.device != nullptr && *params.device != '\0') return params.device;
-  const char* name = std::getenv("UCX_WEFT_DEVICE");
-  return name != nullptr && *name != '\0' ? name : "weft0";
+  return hca::emu::device_from("UCX_WEFT_DEVICE");
 }
 
 Fallback reason_of(const hca::Error& error) {
