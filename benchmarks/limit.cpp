@@ -7,6 +7,7 @@
 #include <new>
 
 #include "benchmarks/content.hpp"
+#include "benchmarks/one_way.hpp"
 
 namespace weft::benchmarks {
 namespace {
@@ -100,35 +101,15 @@ void Limit::receive(const Way& way) {
 }
 
 double Limit::round_trips(const Way& way, long count) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  const double began = MPI_Wtime();
-  for (long i = 0; i < count; ++i) {
-    if (rank_ == 0) {
-      send(way);
-      receive(way);
-    } else {
-      receive(way);
-      send(way);
-    }
-  }
-  return (MPI_Wtime() - began) / (2.0 * static_cast<double>(count));
+  return benchmarks::round_trips(
+      rank_, count, [&] { send(way); }, [&] { receive(way); });
 }
 
 double Limit::time(double seconds) {
+  const Effort effort{seconds / static_cast<double>(ways_.size()), 5, 4, 16};
   double least = std::numeric_limits<double>::infinity();
-  constexpr int batches = 5;
-  const double share = seconds / static_cast<double>(ways_.size()) / batches / 2;
   for (const Way& way : ways_) {
-    double each = round_trips(way, 3);
-    each = std::min(each, round_trips(way, 16));
-    long count = std::clamp(static_cast<long>(share / std::max(each, 1e-9)), 4L, 1000000L);
-    MPI_Bcast(&count, 1, MPI_LONG, 0, MPI_COMM_WORLD);
-    std::vector<double> times;
-    times.reserve(batches);
-    for (int i = 0; i < batches; ++i) times.push_back(round_trips(way, count));
-    std::sort(times.begin(), times.end());
-    double median = times[batches / 2];
-    MPI_Bcast(&median, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    const double median = one_way(effort, [&](long count) { return round_trips(way, count); });
     if (median < least) {
       least = median;
       best_ = way;
@@ -140,9 +121,7 @@ double Limit::time(double seconds) {
 bool Limit::verify() {
   std::fill(to_.begin(), to_.end(), untouched);
   round_trips(best_, 1);
-  int right = arrived(shape_, 1 - rank_, to_), both = 0;
-  MPI_Allreduce(&right, &both, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
-  return both != 0;
+  return on_both(arrived(shape_, 1 - rank_, to_));
 }
 
 }  // namespace weft::benchmarks

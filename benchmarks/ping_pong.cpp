@@ -1,10 +1,9 @@
 #include "benchmarks/ping_pong.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 #include "benchmarks/content.hpp"
+#include "benchmarks/one_way.hpp"
 
 namespace weft::benchmarks {
 PingPong::PingPong(const Shape& shape, bool by_hand)
@@ -41,47 +40,18 @@ void PingPong::receive() {
 }
 
 double PingPong::round_trips(long count) {
-  MPI_Barrier(MPI_COMM_WORLD);
-  const double began = MPI_Wtime();
-  for (long i = 0; i < count; ++i) {
-    if (rank_ == 0) {
-      send();
-      receive();
-    } else {
-      receive();
-      send();
-    }
-  }
-  return MPI_Wtime() - began;
+  return benchmarks::round_trips(
+      rank_, count, [this] { send(); }, [this] { receive(); });
 }
 
 double PingPong::time(double seconds) {
-  constexpr long warm_up = 3, most = 1000000;
-  std::array<double, 7> batches{};
-  round_trips(warm_up);
-  // A batch takes its share of the time, by the fastest of the trials: one that was interrupted
-  // would make the batches so short that they measure how the ranks leave the barrier.
-  const double share = seconds / batches.size();
-  constexpr long least = 8;
-  double each = 1;
-  for (long trial = 1; trial <= 64; trial *= 4) {
-    each = std::min(each, round_trips(trial) / static_cast<double>(trial));
-  }
-  long count = std::clamp(static_cast<long>(share / std::max(each, 1e-9)), least, most);
-  MPI_Bcast(&count, 1, MPI_LONG, 0, MPI_COMM_WORLD);
-  for (double& batch : batches) batch = round_trips(count) / (2.0 * static_cast<double>(count));
-  std::sort(batches.begin(), batches.end());
-  double median = batches[batches.size() / 2];
-  MPI_Bcast(&median, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-  return median;
+  return one_way({seconds, 7, 8, 64}, [this](long count) { return round_trips(count); });
 }
 
 bool PingPong::verify() {
   std::fill(in_.begin(), in_.end(), untouched);
   round_trips(1);
-  int right = arrived(shape_, 1 - rank_, in_), both = 0;
-  MPI_Allreduce(&right, &both, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
-  return both != 0;
+  return on_both(arrived(shape_, 1 - rank_, in_));
 }
 
 }  // namespace weft::benchmarks

@@ -24,6 +24,10 @@ class Report:
     def median(self, name, shape):
         return statistics.median(r[name][shape] for r in self.rounds)
 
+    def speedup(self, shape, others):
+        """Median speedup of weft over the fastest of the others."""
+        return statistics.median(speedups(self.rounds, shape, "weft", others))
+
     def against(self, shape, others):
         """Median and interval of the speedup of weft over the fastest of the others."""
         values = speedups(self.rounds, shape, "weft", others)
@@ -45,9 +49,9 @@ class Report:
                 median, low, high = self.against(number, self.stock)
                 line += f"  {median:6.2f} ({low:5.2f} to {high:5.2f})"
                 if "by hand" in self.names:
-                    line += f"  {self.against(number, ['by hand'])[0]:14.2f}"
+                    line += f"  {self.speedup(number, ['by hand']):14.2f}"
                 if "limit" in self.names:
-                    line += f"  {self.against(number, ['limit'])[0]:12.2f}"
+                    line += f"  {self.speedup(number, ['limit']):12.2f}"
             lines.append(line)
         return "\n".join(lines)
 
@@ -66,7 +70,7 @@ class Report:
         def worst(what, numbers, others, least):
             numbers = [n for n in numbers if n in self.shapes]
             if numbers and all(o in self.names for o in others):
-                n = min(numbers, key=lambda n: self.against(n, others)[0])
+                n = min(numbers, key=lambda n: self.speedup(n, others))
                 goal(f"{what}, worst: {self.shapes[n]['name']}", self.against(n, others), least)
 
         derived = [n for n in self.shapes if n < FIRST_CONTIGUOUS]
@@ -89,7 +93,7 @@ class Report:
     def sum(self):
         if not self.compares:
             return f"{len(self.shapes)} shapes, {len(self.rounds)} rounds, nothing compared"
-        ratios = {n: self.against(n, self.stock)[0] for n in self.shapes}
+        ratios = {n: self.speedup(n, self.stock) for n in self.shapes}
         derived = [r for n, r in ratios.items() if n < FIRST_CONTIGUOUS]
         flat = [r for n, r in ratios.items() if n >= FIRST_CONTIGUOUS]
         worst = min(ratios, key=ratios.get)
@@ -102,7 +106,7 @@ class Report:
                 f"{len(self.rounds)} rounds): {', '.join(parts)}; worst: "
                 f"{self.shapes[worst]['name']} {ratios[worst]:.2f}")
         if "limit" in self.names:
-            shares = {n: self.against(n, ["limit"])[0] for n in self.shapes}
+            shares = {n: self.speedup(n, ["limit"]) for n in self.shapes}
             far = min(shares, key=shares.get)
             text += (f"; against the limit: {self.shapes[far]['name']} "
                      f"at {1 / shares[far]:.2f} times its time")
