@@ -60,16 +60,16 @@ def halo(suite):
 APART = ["sh", "-c", 'UCX_WEFT_DEVICE="weft-apart$OMPI_COMM_WORLD_RANK" exec "$0" "$@"']
 # How else the bytes may travel: settings of UCX under which the windows stay what they are.
 TRANSPORTS = [
-    ("over UCX's tcp", {"UCX_TLS": "tcp,self,weft,weft_cp"}),
-    ("over UCX's posix", {"UCX_TLS": "posix,self,weft,weft_cp"}),
-    ("over UCX's posix and cma", {"UCX_TLS": "posix,cma,self,weft,weft_cp"}),
-    ("over weft alone", {"UCX_TLS": "weft,weft_cp,self"}),
-    ("always rendezvous", {"UCX_RNDV_THRESH": "0"}),
-    ("never rendezvous", {"UCX_RNDV_THRESH": "inf"}),
-    ("rendezvous by get", {"UCX_RNDV_SCHEME": "get_zcopy", "UCX_RNDV_THRESH": "1k"}),
-    ("rendezvous by put", {"UCX_RNDV_SCHEME": "put_zcopy", "UCX_RNDV_THRESH": "1k"}),
-    ("rendezvous by active messages", {"UCX_RNDV_SCHEME": "am", "UCX_RNDV_THRESH": "1k"}),
-    ("UCX's newer protocols", {"UCX_PROTO_ENABLE": "y"}),
+    ("over UCX's tcp", {"UCX_TLS": "tcp,self,weft,weft_cp"}, APART),
+    ("over UCX's posix", {"UCX_TLS": "posix,self,weft,weft_cp"}, APART),
+    ("over UCX's posix and cma", {"UCX_TLS": "posix,cma,self,weft,weft_cp"}, APART),
+    ("over weft alone", {"UCX_TLS": "weft,weft_cp,self"}, []),
+    ("always rendezvous", {"UCX_RNDV_THRESH": "0"}, []),
+    ("never rendezvous", {"UCX_RNDV_THRESH": "inf"}, []),
+    ("rendezvous by get", {"UCX_RNDV_SCHEME": "get_zcopy", "UCX_RNDV_THRESH": "1k"}, []),
+    ("rendezvous by put", {"UCX_RNDV_SCHEME": "put_zcopy", "UCX_RNDV_THRESH": "1k"}, []),
+    ("rendezvous by active messages", {"UCX_RNDV_SCHEME": "am", "UCX_RNDV_THRESH": "1k"}, []),
+    ("UCX's newer protocols", {"UCX_PROTO_ENABLE": "y"}, []),
 ]
 
 
@@ -82,10 +82,9 @@ def random_types(suite):
 
     mib = 1 << 20
     yield Case("2000 random type pairs", lambda: run(suite.seed, 2000, 8 * mib, {}))
-    for i, (name, env) in enumerate(TRANSPORTS, 1):
+    for i, (name, env, wrapper) in enumerate(TRANSPORTS, 1):
         pairs, most = (2000, 8 * mib) if suite.long else (250, mib)
         mca = UCX_PML if suite.stock else ()
-        wrapper = APART if name.startswith("over UCX's") else ()
         if suite.stock:
             # The windows' transports are weft's: without it the rest of the list remains.
             env = {k: re.sub(r",?weft(_cp)?\b", "", v).strip(",") for k, v in env.items()}
