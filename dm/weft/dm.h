@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* C names. NOLINTBEGIN(readability-identifier-naming) */
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -89,4 +90,5 @@ uint64_t weft_dm_slot_read(const weft_dm_slot* slot, void* data, size_t size, si
 #ifdef __cplusplus
 }
 #endif
+/* NOLINTEND(readability-identifier-naming) */
 #endif
