@@ -62,7 +62,7 @@ Slot slot_of(const weft_dm_slot* slot) noexcept {
 
 #define WEFT_EXPORT extern "C" __attribute__((visibility("default")))
 
-WEFT_EXPORT int weft_dm_alloc(size_t bytes, weft_dm_place place, weft_dm** dm) {
+WEFT_EXPORT int weft_dm_alloc(size_t bytes, int place, weft_dm** dm) {
   return guarded([&] {
     if (place != WEFT_DM_DEVICE && place != WEFT_DM_DEVICE_OR_HOST && place != WEFT_DM_HOST) {
       throw weft::hca::Error(EINVAL, std::to_string(place) + " is no place for memory");
@@ -144,8 +144,12 @@ WEFT_EXPORT uint64_t weft_dm_compare_swap(weft_dm_counter* counter, uint64_t exp
   return counter_of(counter).compare_swap(expected, desired);
 }
 
-WEFT_EXPORT int weft_dm_wait(const weft_dm_counter* counter, weft_dm_comparison comparison,
-                             uint64_t value, long milliseconds, uint64_t* seen) {
+WEFT_EXPORT int weft_dm_wait(const weft_dm_counter* counter, int comparison, uint64_t value,
+                             long milliseconds, uint64_t* seen) {
+  if (comparison < WEFT_DM_EQUAL || comparison > WEFT_DM_AT_LEAST) {
+    return guarded(
+        [&] { throw weft::hca::Error(EINVAL, std::to_string(comparison) + " is no comparison"); });
+  }
   const auto most = milliseconds < 0 ? std::chrono::nanoseconds::max()
                                      : std::chrono::nanoseconds(milliseconds * 1'000'000LL);
   const auto holds = [=](uint64_t now) {

@@ -16,7 +16,7 @@ extern "C" {
 
 #define WEFT_DM_UNIT 64
 
-/* Where the memory may lie. */
+/* Where the memory may lie. (Functions take ints: what is no value of these is refused.) */
 enum weft_dm_place {
   WEFT_DM_DEVICE = 0,         /* in device memory, or the call fails */
   WEFT_DM_DEVICE_OR_HOST = 1, /* in host memory, shared likewise, when the device has none left */
@@ -32,7 +32,7 @@ typedef struct weft_dm_handle {
 } weft_dm_handle;
 
 /* Allocates `bytes` (at least 1, rounded up to units) of zeroed memory. EINVAL, ENOMEM. */
-int weft_dm_alloc(size_t bytes, enum weft_dm_place place, weft_dm** dm);
+int weft_dm_alloc(size_t bytes, int place, weft_dm** dm);
 /* Attaches to another process's. EINVAL (no handle), EHOSTUNREACH (its process is gone or not on
  * this node), ESTALE (freed). */
 int weft_dm_attach(const weft_dm_handle* handle, weft_dm** dm);
@@ -67,8 +67,8 @@ enum weft_dm_comparison { WEFT_DM_EQUAL, WEFT_DM_NOT_EQUAL, WEFT_DM_AT_LEAST };
 /* Waits until the counter compares so with `value`: first at full speed, then giving way, then
  * asleep. ETIMEDOUT after `milliseconds`; negative ones wait for ever. `seen`, unless NULL, gets
  * the value that decided. */
-int weft_dm_wait(const weft_dm_counter* counter, enum weft_dm_comparison comparison, uint64_t value,
-                 long milliseconds, uint64_t* seen);
+int weft_dm_wait(const weft_dm_counter* counter, int comparison, uint64_t value, long milliseconds,
+                 uint64_t* seen);
 
 /* A slot holds a payload of up to `capacity` bytes that one process writes and all may read,
  * always whole. */

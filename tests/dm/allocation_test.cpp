@@ -141,6 +141,7 @@ TEST_F(DmAllocation, CInterface) {
   EXPECT_EQ(seen, 11u);
   EXPECT_EQ(weft_dm_wait(counter, WEFT_DM_NOT_EQUAL, 11, 1, &seen), ETIMEDOUT);
   EXPECT_EQ(weft_dm_wait(counter, WEFT_DM_AT_LEAST, 12, 1, nullptr), ETIMEDOUT);
+  EXPECT_EQ(weft_dm_wait(counter, 7, 12, 1, nullptr), EINVAL);
   weft_dm_slot slot;
   EXPECT_EQ(weft_dm_slot_at(dm, 1, 8, &slot), EINVAL);
   EXPECT_EQ(weft_dm_slot_at(dm, 64, 4096, &slot), EINVAL);
@@ -157,7 +158,7 @@ TEST_F(DmAllocation, CInterface) {
   weft_dm_free(dm);
   EXPECT_EQ(weft_dm_attach(&handle, &dm), ESTALE);
   EXPECT_EQ(weft_dm_alloc(0, WEFT_DM_DEVICE, &dm), EINVAL);
-  EXPECT_EQ(weft_dm_alloc(8, static_cast<weft_dm_place>(7), &dm), EINVAL);
+  EXPECT_EQ(weft_dm_alloc(8, 7, &dm), EINVAL);
   EXPECT_EQ(weft_dm_alloc(1 << 20, WEFT_DM_DEVICE, &dm), ENOMEM);
   weft_dm_free(nullptr);
 }
