@@ -146,7 +146,8 @@ void Wait::wait_long(bool (*condition)(const void*), const void* argument) noexc
   const unsigned progress_every = spin_limit < 100 ? 16 : 1;
   for (unsigned looks = 0; !condition(argument); ++looks) {
     if (looks % progress_every == progress_every - 1) opal_progress();
-    if (spin_limit < 100 || looks > 200) ::sched_yield();
+    // With a core for each, as long as Open MPI's own waiting does: it yields when it was told to.
+    if (spin_limit < 100) ::sched_yield();
   }
 }
 
