@@ -142,8 +142,12 @@ WEFT_EXPORT uint64_t weft_dm_compare_swap(weft_dm_counter* counter, uint64_t exp
   return counter_of(counter).compare_swap(expected, desired);
 }
 
-WEFT_EXPORT int weft_dm_wait(const weft_dm_counter* counter, weft_dm_comparison comparison,
-                             uint64_t value, long milliseconds, uint64_t* seen) {
+WEFT_EXPORT int weft_dm_wait(const weft_dm_counter* counter, int comparison, uint64_t value,
+                             long milliseconds, uint64_t* seen) {
+  if (comparison < WEFT_DM_EQUAL || comparison > WEFT_DM_AT_LEAST) {
+    return guarded(
+        [&] { throw weft::hca::Error(EINVAL, std::to_string(comparison) + " is no comparison"); });
+  }
   constexpr auto for_ever = std::chrono::nanoseconds::max();
   constexpr auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(for_ever).count();
   const auto most = milliseconds < 0 || milliseconds > longest

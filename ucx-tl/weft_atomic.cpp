@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "hca/emu/atomics.hpp"
 #include "ucx-tl/weft_ep.hpp"
 #include "ucx-tl/weft_status.hpp"
 
@@ -49,6 +50,12 @@ ucs_status_t post(uct_ep_h uct_ep, AtomicOp code, Value operand, Value compare,
   }
   if (!ep->link->alive()) [[unlikely]] {
     return why_no_room(ep);
+  }
+  if (std::byte* at = ep->shared.at(*ep->link, remote_addr, sizeof(Value), rkey);
+      at != nullptr && remote_addr % sizeof(Value) == 0) {
+    const Value before = hca::emu::apply_atomic_word(at, code, operand, compare);
+    if (result != nullptr) *result = before;
+    return UCS_OK;
   }
   WireOperation* op = ep->iface->operations.acquire();
   op->ep = ep;

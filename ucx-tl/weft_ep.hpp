@@ -9,6 +9,7 @@
 #include "hca/emu/link.hpp"
 #include "ucx-tl/flush_tracker.hpp"
 #include "ucx-tl/pending_queue.hpp"
+#include "ucx-tl/shared_access.hpp"
 #include "ucx-tl/weft_iface.hpp"
 
 namespace weft::ucx::wire {
@@ -24,6 +25,7 @@ struct Ep : abi::BaseEp {
   PendingQueue pending;
   WireOperation* stalled = nullptr;  ///< a put_bcopy, packed, that found no room
   std::shared_ptr<hca::emu::Link> link_owner;
+  SharedAccess shared;
 };
 
 inline Ep* ep_of(uct_ep_h ep) {

@@ -39,7 +39,10 @@ Md* self_of(uct_md_h md) {
 
 ucs_status_t query(uct_md_h md, uct_md_attr_t* attr) {
   std::memset(attr, 0, sizeof *attr);
-  attr->cap.flags = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_INVALIDATE;
+  attr->cap.flags =
+      UCT_MD_FLAG_REG | UCT_MD_FLAG_ALLOC | UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_INVALIDATE;
+  attr->cap.alloc_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+  attr->cap.max_alloc = ULONG_MAX;
   attr->cap.reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST) | UCS_BIT(window_memory_type);
   // Windows are reached through weft_cp: named here as well, UCX would copy through the wire.
   attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
@@ -105,8 +108,53 @@ ucs_status_t mem_dereg(uct_md_h md, const abi::MemDeregParams* params) {
   return UCS_OK;
 }
 
-ucs_status_t mkey_pack(uct_md_h, uct_mem_h memh, const abi::MkeyPackParams*, void* buffer) {
-  const PackedKey packed{.key = key_of(memh), .reserved = 0};
+// Memory that peers read, write and change without this process: see hca::emu::SharedRegion.
+ucs_status_t mem_alloc(uct_md_h uct_md, std::size_t* length, void** address,
+                       ucs_memory_type_t memory_type, unsigned flags, const char* name,
+                       uct_mem_h* memh) {
+  if (memory_type != UCS_MEMORY_TYPE_HOST || (flags & UCT_MD_MEM_FLAG_FIXED) != 0) {
+    return UCS_ERR_UNSUPPORTED;
+  }
+  Md* md = self_of(uct_md);
+  try {
+    auto region = hca::emu::SharedRegion::create(*length);
+    const std::uint32_t key =
+        md->domain->register_region(region_of(region->memory(), region->length()));
+    region->set_key(key);
+    *address = region->memory();
+    *length = region->length();
+    *memh = handle_of(key);
+    const std::scoped_lock guard(md->shared_mutex);
+    md->shared[key] = std::move(region);
+    return UCS_OK;
+  } catch (const hca::Error& error) {
+    if ((flags & UCT_MD_MEM_FLAG_HIDE_ERRORS) == 0) {
+      ucs_error("weft: cannot allocate %zu bytes for %s: %s", *length, name, error.what());
+    }
+    return status_of(error);
+  }
+}
+
+ucs_status_t mem_free(uct_md_h uct_md, uct_mem_h memh) {
+  Md* md = self_of(uct_md);
+  const std::scoped_lock guard(md->shared_mutex);
+  const auto at = md->shared.find(key_of(memh));
+  if (at == md->shared.end()) return UCS_ERR_INVALID_PARAM;
+  // Peers first: from here on they ask by the ordinary key, and are refused.
+  at->second->set_key(0);
+  md->domain->deregister(key_of(memh));
+  md->shared.erase(at);
+  return UCS_OK;
+}
+
+ucs_status_t mkey_pack(uct_md_h uct_md, uct_mem_h memh, const abi::MkeyPackParams*, void* buffer) {
+  Md* md = self_of(uct_md);
+  PackedKey packed{.key = key_of(memh), .shared = 0};
+  {
+    const std::scoped_lock guard(md->shared_mutex);
+    const auto at = md->shared.empty() ? md->shared.end() : md->shared.find(packed.key);
+    if (at != md->shared.end()) packed.shared = static_cast<std::uint32_t>(at->second->fd() + 1);
+  }
   std::memcpy(buffer, &packed, sizeof packed);
   return UCS_OK;
 }
@@ -120,6 +168,8 @@ ucs_status_t open(uct_component*, const char*, const uct_md_config_t* config, uc
     uct_md_ops_t table{};
     table.close = close;
     table.query = query;
+    table.mem_alloc = mem_alloc;
+    table.mem_free = mem_free;
     table.mem_reg = mem_reg;
     table.mem_dereg = mem_dereg;
     table.mkey_pack = mkey_pack;
@@ -145,7 +195,7 @@ ucs_status_t open(uct_component*, const char*, const uct_md_config_t* config, uc
 ucs_status_t rkey_unpack(uct_component*, const void* buffer, uct_rkey_t* rkey, void** handle) {
   PackedKey packed;
   std::memcpy(&packed, buffer, sizeof packed);
-  *rkey = packed.key;
+  *rkey = (std::uint64_t{packed.shared} << 32) | packed.key;
   *handle = nullptr;
   return UCS_OK;
 }

@@ -1,10 +1,13 @@
 // Memory domain of weft: regions of host memory and of windows, with 8-byte remote keys.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "hca/emu/domain.hpp"
+#include "hca/emu/shared_region.hpp"
 #include "ucx-tl/abi/uct_1_13.h"
 
 namespace weft::ucx::wire {
@@ -23,14 +26,25 @@ struct Md : uct_md {
   std::string device;
   double reg_cost;
   bool async;
+  /// What UCX allocated here, by key.
+  std::mutex shared_mutex{};
+  std::map<std::uint32_t, std::unique_ptr<hca::emu::SharedRegion>> shared{};
 };
 
 /// What travels to the peer. The address travels with each request.
 struct PackedKey {
   std::uint32_t key;
-  std::uint32_t reserved;
+  std::uint32_t shared;  ///< 0, or 1 + the descriptor of a SharedRegion
 };
 static_assert(sizeof(PackedKey) == 8);
+
+/// An rkey is the packed key as one number.
+inline std::uint32_t key_of(uct_rkey_t rkey) noexcept {
+  return static_cast<std::uint32_t>(rkey);
+}
+inline std::uint32_t shared_of(uct_rkey_t rkey) noexcept {
+  return static_cast<std::uint32_t>(rkey >> 32);
+}
 
 extern uct_component component;
 

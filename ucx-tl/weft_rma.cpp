@@ -1,6 +1,10 @@
 // Put and get.
 #include <ucs/debug/log_def.h>
 
+#include <atomic>
+#include <cstring>
+
+#include "hca/emu/transfer.hpp"
 #include "ucx-tl/weft_ep.hpp"
 #include "ucx-tl/weft_status.hpp"
 #include "ucx-tl/window.hpp"
@@ -17,6 +21,18 @@ namespace {
 
 RemoteMemory remote_of(std::uint64_t addr, uct_rkey_t rkey) noexcept {
   return {.addr = addr, .rkey = static_cast<std::uint32_t>(rkey)};
+}
+
+/// A naturally aligned word is never seen in part.
+void copy_word_or_bytes(std::byte* to, const void* from, unsigned length) noexcept {
+  if (length == 8 && reinterpret_cast<std::uintptr_t>(to) % 8 == 0) {
+    std::uint64_t word;
+    std::memcpy(&word, from, 8);
+    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(to)).store(word, std::memory_order_release);
+  } else {
+    std::atomic_thread_fence(std::memory_order_release);
+    std::memcpy(to, from, length);
+  }
 }
 
 /// Before each operation: a dead link would complete it on the spot, before it is counted.
@@ -87,6 +103,10 @@ ucs_status_t ep_put_short(uct_ep_h uct_ep, const void* buffer, unsigned length,
     return status;
   }
   if (length == 0) return UCS_OK;
+  if (std::byte* at = ep->shared.at(*ep->link, remote_addr, length, rkey)) {
+    copy_word_or_bytes(at, buffer, length);
+    return UCS_OK;
+  }
   WireOperation* op = begin(ep, nullptr, plain_done);
   const ucs_status_t status =
       end(ep, op, ep->link->write_short(op, buffer, length, remote_of(remote_addr, rkey)));
@@ -122,6 +142,12 @@ ssize_t ep_put_bcopy(uct_ep_h uct_ep, uct_pack_callback_t pack, void* arg,
   op->remote = remote_of(remote_addr, rkey);
   op->length = pack(staging, arg);
   const auto length = static_cast<ssize_t>(op->length);
+  if (std::byte* at = ep->shared.at(*ep->link, remote_addr, op->length, rkey)) {
+    std::memcpy(at, staging, op->length);
+    ep->iface->operations.put_back_staging(staging);
+    ep->iface->operations.put_back(op);
+    return length;
+  }
   op->span = ep->flushes.start();
   ep->stalled = op;
   if (!post_stalled(ep)) wait_for_turn(ep);
@@ -139,6 +165,10 @@ ucs_status_t ep_put_zcopy(uct_ep_h uct_ep, const uct_iov_t* iov, std::size_t iov
   if (!local_of(iov, iovcnt, &local, &length)) return UCS_ERR_INVALID_PARAM;
   if (length == 0) return UCS_OK;
   ep->iface->puts.count(length);
+  if (std::byte* at = ep->shared.at(*ep->link, remote_addr, length, rkey)) {
+    hca::emu::gather(local, 0, {at, length});
+    return UCS_OK;
+  }
   WireOperation* op = begin(ep, comp, plain_done);
   return end(ep, op, ep->link->write(op, local, remote_of(remote_addr, rkey), length));
 }
@@ -151,6 +181,10 @@ ucs_status_t ep_get_bcopy(uct_ep_h uct_ep, uct_unpack_callback_t unpack, void* a
     return status;
   }
   if (length == 0) return UCS_OK;
+  if (const std::byte* at = ep->shared.at(*ep->link, remote_addr, length, rkey)) {
+    unpack(arg, at, length);
+    return UCS_OK;
+  }
   std::byte* staging = ep->iface->operations.acquire_staging();
   if (staging == nullptr) return UCS_ERR_NO_RESOURCE;
   WireOperation* op = begin(ep, comp, get_bcopy_done);
@@ -172,6 +206,10 @@ ucs_status_t ep_get_zcopy(uct_ep_h uct_ep, const uct_iov_t* iov, std::size_t iov
   if (!local_of(iov, iovcnt, &local, &length)) return UCS_ERR_INVALID_PARAM;
   if (length == 0) return UCS_OK;
   ep->iface->gets.count(length);
+  if (const std::byte* at = ep->shared.at(*ep->link, remote_addr, length, rkey)) {
+    hca::emu::scatter(local, 0, {at, length});
+    return UCS_OK;
+  }
   WireOperation* op = begin(ep, comp, plain_done);
   return end(ep, op, ep->link->read(op, local, remote_of(remote_addr, rkey), length));
 }

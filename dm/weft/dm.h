@@ -9,13 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* C names. NOLINTBEGIN(readability-identifier-naming) */
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define WEFT_DM_UNIT 64
 
-/* Where the memory may lie. */
+/* Where the memory may lie. (Functions take ints: what is no value of these is refused.) */
 enum weft_dm_place {
   WEFT_DM_DEVICE = 0,         /* in device memory, or the call fails */
   WEFT_DM_DEVICE_OR_HOST = 1, /* in host memory, shared likewise, when the device has none left */
@@ -67,8 +68,8 @@ enum weft_dm_comparison { WEFT_DM_EQUAL, WEFT_DM_NOT_EQUAL, WEFT_DM_AT_LEAST };
 /* Waits until the counter compares so with `value`: first at full speed, then giving way, then
  * asleep. ETIMEDOUT after `milliseconds`; negative ones wait for ever. `seen`, unless NULL, gets
  * the value that decided. */
-int weft_dm_wait(const weft_dm_counter* counter, enum weft_dm_comparison comparison, uint64_t value,
-                 long milliseconds, uint64_t* seen);
+int weft_dm_wait(const weft_dm_counter* counter, int comparison, uint64_t value, long milliseconds,
+                 uint64_t* seen);
 
 /* A slot holds a payload of up to `capacity` bytes that one process writes and all may read,
  * always whole. */
@@ -90,4 +91,5 @@ uint64_t weft_dm_slot_read(const weft_dm_slot* slot, void* data, size_t size, si
 #ifdef __cplusplus
 }
 #endif
+/* NOLINTEND(readability-identifier-naming) */
 #endif

@@ -109,6 +109,10 @@ class Link {
   }
   /// Whatever is posted later waits until all that was posted before is acknowledged.
   void fence() noexcept { fenced_.store(outstanding() != 0, std::memory_order_relaxed); }
+  /// True while a fence holds back what is posted next.
+  [[nodiscard]] bool is_fenced() const noexcept {
+    return fenced_.load(std::memory_order_relaxed) && outstanding() != 0;
+  }
   /// False once the peer is known to be gone; its operations have completed with retry_exc_err.
   [[nodiscard]] bool alive() const noexcept { return alive_.load(std::memory_order_relaxed); }
   /// Looks whether the peer's process still exists (reads /proc).

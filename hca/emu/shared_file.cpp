@@ -22,19 +22,28 @@ int create_shared_file(const char* name, std::size_t bytes) noexcept {
   return -1;
 }
 
-int open_shared_file(std::uint32_t pid, std::uint32_t fd, std::size_t bytes) noexcept {
+int open_shared_file_of_any_size(std::uint32_t pid, std::uint32_t fd, std::size_t* bytes) noexcept {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%u/fd/%u", pid, fd);
-  const int own = ::open(path, O_RDWR | O_CLOEXEC);
+  const int own = ::open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
   if (own < 0) {
     errno = errno == EACCES || errno == EPERM ? EACCES : EHOSTUNREACH;
     return -1;
   }
   struct stat info {};
-  if (::fstat(own, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid() &&
-      static_cast<std::size_t>(info.st_size) == bytes) {
+  if (::fstat(own, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid()) {
+    *bytes = static_cast<std::size_t>(info.st_size);
     return own;
   }
+  ::close(own);
+  errno = EPROTO;
+  return -1;
+}
+
+int open_shared_file(std::uint32_t pid, std::uint32_t fd, std::size_t bytes) noexcept {
+  std::size_t size = 0;
+  const int own = open_shared_file_of_any_size(pid, fd, &size);
+  if (own < 0 || size == bytes) return own;
   ::close(own);
   errno = EPROTO;
   return -1;

@@ -14,6 +14,9 @@ int create_shared_file(const char* name, std::size_t bytes) noexcept;
 /// process or descriptor), EPROTO (another kind of file).
 int open_shared_file(std::uint32_t pid, std::uint32_t fd, std::size_t bytes) noexcept;
 
+/// The same for a file of any size, which is put into `bytes`.
+int open_shared_file_of_any_size(std::uint32_t pid, std::uint32_t fd, std::size_t* bytes) noexcept;
+
 /// Tells one file from another one that had its descriptor before.
 std::uint64_t random_id();
 

@@ -5,6 +5,7 @@
 #include "ompi/mca/coll/coll.h"
 #include "ompi/request/request.h"
 
+/* C names. NOLINTBEGIN(readability-identifier-naming) */
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -37,4 +38,5 @@ extern const mca_coll_base_component_2_0_0_t mca_coll_weft_component;
 #ifdef __cplusplus
 }
 #endif
+/* NOLINTEND(readability-identifier-naming) */
 #endif

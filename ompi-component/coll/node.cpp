@@ -139,12 +139,13 @@ void Wait::dm_pause() noexcept {
 }
 
 void Wait::wait_long(bool (*condition)(const void*), const void* argument) noexcept {
-  // Point-to-point messages go on: a peer may wait for one before it comes. Every fourth look when
-  // there are more processes than cores, where the core is worth more to others.
-  const unsigned progress_every = spin_limit < 100 ? 4 : 1;
+  // Point-to-point messages go on: a peer may wait for one before it comes. Every sixteenth look
+  // when there are more processes than cores, where the core is worth more to others.
+  const unsigned progress_every = spin_limit < 100 ? 16 : 1;
   for (unsigned looks = 0; !condition(argument); ++looks) {
-    if (looks % progress_every == 0) opal_progress();
-    if (spin_limit < 100 || looks > 200) ::sched_yield();
+    if (looks % progress_every == progress_every - 1) opal_progress();
+    // With a core for each, as long as Open MPI's own waiting does: it yields when it was told to.
+    if (spin_limit < 100) ::sched_yield();
   }
 }
 

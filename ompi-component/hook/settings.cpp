@@ -100,6 +100,11 @@ void set_defaults() {
     set_default("OMPI_MCA_opal_common_ucx_tls", "any");
   if (!chosen_setting({"opal_common_ucx_devices", "pml_ucx_devices", "osc_ucx_devices"}))
     set_default("OMPI_MCA_opal_common_ucx_devices", "any");
+  // What UCX allocates (MPI_Win_allocate under osc/ucx) lies in weft's shared regions, whose
+  // put, get and atomics need no help from their target. Not cleared after MPI_Init: osc/ucx reads
+  // it with the first window.
+  if (std::getenv("UCX_ALLOC_PRIO") == nullptr)
+    ::setenv("UCX_MPI_ALLOC_PRIO", "md:weft,md:sysv,md:posix,huge,thp,md:*,mmap,heap", 0);
 }
 
 void clear_defaults() {

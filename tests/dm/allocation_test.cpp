@@ -141,6 +141,7 @@ TEST_F(DmAllocation, CInterface) {
   EXPECT_EQ(seen, 11u);
   EXPECT_EQ(weft_dm_wait(counter, WEFT_DM_NOT_EQUAL, 11, 1, &seen), ETIMEDOUT);
   EXPECT_EQ(weft_dm_wait(counter, WEFT_DM_AT_LEAST, 12, 1, nullptr), ETIMEDOUT);
+  EXPECT_EQ(weft_dm_wait(counter, 7, 12, 1, nullptr), EINVAL);
   weft_dm_slot slot;
   EXPECT_EQ(weft_dm_slot_at(dm, 1, 8, &slot), EINVAL);
   EXPECT_EQ(weft_dm_slot_at(dm, 64, 4096, &slot), EINVAL);

@@ -14,6 +14,7 @@ class Suite:
         self.seed = seed
         self.kills = kills
         self.plain = Launcher()
+        self.install = Path(install)
         self.launcher = self.plain if stock else Launcher(Path(install) / "bin" / "weftrun")
         self.scratch = Path(tempfile.mkdtemp(prefix="weft-tests-mpi-"))
         self.count_library = self.build / "tests/mpi/.libs/libpmpi_count.so"
@@ -24,6 +25,9 @@ class Suite:
 
     def program(self, name):
         return self.build / name
+
+    def weft_info(self):
+        return self.install / "bin" / "weft-info"
 
     def counted(self, launcher, program, **how):
         """Runs with the independent count; the result and its numbers."""

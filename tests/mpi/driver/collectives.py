@@ -1,0 +1,57 @@
+"""Collectives on device memory, against the modules that were there before; one-sided counters."""
+
+import re
+
+from . import jobs
+from .jobs import Failure
+from .tap import Case
+
+
+def collective_cases(suite):
+    program = suite.program("tests/mpi/collective_mix")
+
+    def mix(np, rounds, seed, *words, mca=(), env=None):
+        suite.launcher.mpi([program, "--rounds", rounds, "--seed", seed, *words], np=np, mca=mca,
+                           env=env, timeout=1500 if suite.long else 120).expect_line(r"^OK\b")
+
+    for i, np in enumerate((2, 3, 4, 8)):
+        rounds = 100000 if suite.long else 2000
+        yield Case(f"{rounds} collectives at random, {np} ranks",
+                   lambda np=np, rounds=rounds, i=i: mix(np, rounds, suite.seed + i))
+    yield Case("collectives at random in four threads, 3 ranks",
+               lambda: mix(3, 4000 if suite.long else 300, suite.seed + 5, "--threads"))
+    number = 10000 if suite.long else 1000
+    yield Case(f"{number} communicators made, used and freed",
+               lambda: mix(3, 100, suite.seed + 6, "--churn", number))
+    if suite.stock:
+        return
+    for name, mca, env in (
+        ("with device memory for one communicator", [], {"WEFT_DM_SIZE": "4096"}),
+        ("without device memory", [], {"WEFT_DM_SIZE": "64"}),
+        ("with a device that cannot be opened", ["--mca", "coll_weft_device", "no/name"], {}),
+        ("with payloads of at most 56 bytes", ["--mca", "coll_weft_max_size", "0"], {}),
+        ("with all the device memory", ["--mca", "coll_weft_board_size", "200000", "--mca",
+                                        "coll_weft_max_size", "100000"], {}),
+        ("over pml ob1", ["--mca", "pml", "ob1"], {}),
+    ):
+        yield Case(f"collectives at random {name}, 3 ranks",
+                   lambda mca=mca, env=env: mix(3, 600, suite.seed + 7, "--churn", 60, mca=mca,
+                                                env=env))
+
+    def nothing_left_in_use():
+        info = suite.weft_info()
+        report = jobs.run([str(info), "--no-check"], 20).expect_success().output
+        if "device memory" in report and "nobody has it open" not in report:
+            in_use = re.search(r"device memory +(\d+) of", report)
+            if in_use and in_use[1] != "0":
+                raise Failure(f"{in_use[1]} bytes are in use", report)
+
+    # Stock osc/ucx waits for ever here: its targets would have to call MPI.
+    def one_sided(np):
+        suite.launcher.mpi([suite.program("tests/mpi/counters_one_sided")], np=np,
+                           mca=["--mca", "osc", "ucx"], timeout=180).expect_line(r"^OK\b")
+
+    for np in (2, 4):
+        yield Case(f"one-sided counters over osc/ucx, targets compute, {np} ranks",
+                   lambda np=np: one_sided(np))
+    yield Case("no device memory is in use afterwards", nothing_left_in_use)
