@@ -23,6 +23,10 @@ namespace {
 
 /// Passes without work after which the thread sleeps again.
 constexpr unsigned idle_passes = 200;
+/// How long it sleeps while something waits for a peer, and while somebody waits for an event (a
+/// peer may die without ringing).
+constexpr timespec short_nap{0, 1'000'000};
+constexpr timespec long_nap{0, 200'000'000};
 
 long futex(std::atomic<std::uint32_t>& word, int op, std::uint32_t value,
            const timespec* timeout) noexcept {
@@ -81,6 +85,10 @@ void Helper::drain_event() noexcept {
     const auto got = ::read(event_fd_, &count, sizeof count);
 }
 
+void Helper::watch() noexcept {
+  if (deep_sleep_.load(std::memory_order_seq_cst)) ring(context_.segment_.header());
+}
+
 void Helper::ring(SegmentHeader& header) noexcept {
   header.bell.fetch_add(1, std::memory_order_seq_cst);
   if (header.helper_asleep.load(std::memory_order_seq_cst) != 0) {
@@ -106,11 +114,27 @@ void Helper::sleep(unsigned seen) noexcept {
   SegmentHeader& header = context_.segment_.header();
   // Announced before the bell is looked at once more: whoever rings after that look sees it.
   header.helper_asleep.store(1, std::memory_order_seq_cst);
+  const bool expected = context_.events_expected_.load() > 0;
+  bool busy = false;
+  if (expected) {
+    if (!context_.arm_helper()) {
+      busy = context_.engine_.waiting() != 0;
+      if (!busy) {  // something has come in just now
+        header.helper_asleep.store(0, std::memory_order_seq_cst);
+        return;
+      }
+    }
+  } else {
+    deep_sleep_.store(true, std::memory_order_seq_cst);
+  }
   // While transfers wait for a peer there is something to do even if nobody rings.
-  const timespec nap{0, 1'000'000};
-  const bool busy = context_.engine_.waiting() != 0;
-  futex(header.bell, FUTEX_WAIT, seen, busy ? &nap : nullptr);
+  busy = busy || context_.engine_.waiting() != 0;
+  if (busy) deep_sleep_.store(false, std::memory_order_relaxed);
+  const timespec* nap = busy ? &short_nap : expected ? &long_nap : nullptr;
+  const long end = futex(header.bell, FUTEX_WAIT, seen, nap);
   header.helper_asleep.store(0, std::memory_order_seq_cst);
+  deep_sleep_.store(false, std::memory_order_relaxed);
+  if (expected && end != 0 && errno == ETIMEDOUT) context_.attend_to_the_dead();
 }
 
 void Helper::attend() noexcept {
