@@ -90,7 +90,9 @@ class QueuePair final : public ReceiveEnd, private Waiter {
   /// Throws hca::Error: EINVAL (state, too many SGEs, an opcode that the type does not have, an
   /// atomic without 8 bytes for its result), ENOMEM (queue full). Everything else ends in a
   /// completion.
-  void post_send(const SendWr& wr);
+  void post_send(const SendWr& wr) { post_send(std::span(&wr, 1)); }
+  /// All of them or, when it throws, none.
+  void post_send(std::span<const SendWr> wrs);
   /// As ReceiveQueue::post(); EINVAL also in state RESET and with an SRQ.
   void post_recv(const RecvWr& wr);
 

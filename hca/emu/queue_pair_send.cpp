@@ -90,16 +90,16 @@ void QueuePair::check(const SendWr& wr) const {
                               " of sends and writes");
     }
   }
-  if (tail_ - head_ == requests_.size()) {
+}
+
+void QueuePair::post_send(std::span<const SendWr> wrs) {
+  const std::scoped_lock guard(engine_.lock());
+  for (const SendWr& wr : wrs) check(wr);
+  if (tail_ - head_ + wrs.size() > requests_.size()) {
     throw Error(ENOMEM, "the send queue of " + std::to_string(requests_.size()) +
                             " requests is full");
   }
-}
-
-void QueuePair::post_send(const SendWr& wr) {
-  const std::scoped_lock guard(engine_.lock());
-  check(wr);
-  enqueue(wr);
+  for (const SendWr& wr : wrs) enqueue(wr);
   if (state() == QpState::error) {
     flush();
     return;
