@@ -48,7 +48,7 @@ std::unique_ptr<CompletionQueue> make(ibv_context* context, int entries, void* c
   ::pthread_mutex_init(&cq->mutex, nullptr);
   ::pthread_cond_init(&cq->cond, nullptr);
   if (channel != nullptr) ++channel->refcnt;
-  ++owner.objects;
+  owner.retain();
   return cq;
 }
 
@@ -60,7 +60,7 @@ ibv_comp_channel* create_comp_channel(ibv_context* context) {
     channel->context = context;
     channel->fd = channel->events.fd();
     channel->refcnt = 0;
-    ++Context::of(context).objects;
+    Context::of(context).retain();
     return channel.release();
   });
 }
@@ -71,8 +71,9 @@ int destroy_comp_channel(ibv_comp_channel* which) {
     if (channel.refcnt != 0) {
       refuse(EBUSY, std::to_string(channel.refcnt) + " CQs use the channel");
     }
-    --Context::of(channel.context).objects;
+    auto& owner = Context::of(channel.context);
     delete &channel;
+    owner.release();
   });
 }
 
@@ -149,8 +150,8 @@ int destroy_cq(ibv_cq* which) {
     if (cq.channel != nullptr) --cq.channel->refcnt;
     ::pthread_mutex_destroy(&cq.mutex);
     ::pthread_cond_destroy(&cq.cond);
-    --owner.objects;
     delete &cq;
+    owner.release();
   });
 }
 

@@ -53,9 +53,16 @@ struct Context : verbs_context {
 
   std::unique_ptr<hca::emu::Context> core;
   EventQueue<ibv_async_event> async_events;
-  std::atomic<int> objects{0};  ///< what was created in it and not yet destroyed
+
+  /// What is created in the context keeps it: programs close it with objects left and destroy those
+  /// later, or never.
+  void retain() noexcept { ++users_; }
+  void release() noexcept {
+    if (--users_ == 0) delete this;
+  }
 
  private:
+  std::atomic<int> users_{1};  ///< who opened it, and its objects
   std::mutex links_mutex_;
   std::unordered_map<std::uint32_t, std::shared_ptr<hca::emu::Link>> links_;
 };

@@ -38,7 +38,7 @@ ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attr) {
     dm->context = context;
     dm->memcpy_to_dm = memcpy_to_dm;
     dm->memcpy_from_dm = memcpy_from_dm;
-    ++owner.objects;
+    owner.retain();
     return dm.release();
   });
 }
@@ -47,8 +47,9 @@ int free_dm(ibv_dm* which) {
   auto& dm = DeviceMemory::of(which);
   return guarded("ibv_free_dm", [&] {
     if (dm.users != 0) refuse(EBUSY, std::to_string(dm.users) + " MRs use the device memory");
-    --Context::of(dm.context).objects;
+    auto& owner = Context::of(dm.context);
     delete &dm;
+    owner.release();
   });
 }
 

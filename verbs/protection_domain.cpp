@@ -12,7 +12,7 @@ namespace {
 std::unique_ptr<ProtectionDomain> make(ibv_context* context) {
   auto pd = std::make_unique<ProtectionDomain>();
   pd->context = context;
-  ++Context::of(context).objects;
+  Context::of(context).retain();
   return pd;
 }
 
@@ -34,8 +34,9 @@ int dealloc_pd(ibv_pd* which) {
     if (pd.users != 0) refuse(EBUSY, std::to_string(pd.users) + " objects are in the domain");
     if (pd.parent_of != nullptr) --pd.parent_of->users;
     if (pd.thread_domain != nullptr) --static_cast<ThreadDomain*>(pd.thread_domain)->users;
-    --Context::of(pd.context).objects;
+    auto& owner = Context::of(pd.context);
     delete &pd;
+    owner.release();
   });
 }
 
@@ -65,7 +66,7 @@ ibv_td* alloc_td(ibv_context* context, ibv_td_init_attr* attr) {
     if (attr->comp_mask != 0) refuse(EOPNOTSUPP, "unknown comp_mask");
     auto td = std::make_unique<ThreadDomain>();
     td->context = context;
-    ++Context::of(context).objects;
+    Context::of(context).retain();
     return td.release();
   });
 }
@@ -74,8 +75,9 @@ int dealloc_td(ibv_td* which) {
   auto* td = static_cast<ThreadDomain*>(which);
   return guarded("ibv_dealloc_td", [&] {
     if (td->users != 0) refuse(EBUSY, "parent domains use the thread domain");
-    --Context::of(td->context).objects;
+    auto& owner = Context::of(td->context);
     delete td;
+    owner.release();
   });
 }
 

@@ -224,7 +224,7 @@ ibv_qp* enter(std::unique_ptr<QueuePair> qp) {
   ++CompletionQueue::of(base.send_cq).users;
   ++CompletionQueue::of(base.recv_cq).users;
   if (base.srq != nullptr) ++SharedReceiveQueue::of(base.srq).users;
-  ++Context::of(base.context).objects;
+  Context::of(base.context).retain();
   return &base;
 }
 
@@ -332,8 +332,8 @@ int destroy_qp(ibv_qp* which) {
     --CompletionQueue::of(which->send_cq).users;
     --CompletionQueue::of(which->recv_cq).users;
     if (which->srq != nullptr) --SharedReceiveQueue::of(which->srq).users;
-    --owner.objects;
     delete &qp;
+    owner.release();
   });
 }
 

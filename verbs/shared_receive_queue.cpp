@@ -52,7 +52,7 @@ ibv_srq* create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
     ::pthread_cond_init(&srq->cond, nullptr);
     attr->attr.max_wr = srq->core->max_wr();
     ++ProtectionDomain::of(pd).users;
-    ++owner.objects;
+    owner.retain();
     return srq.release();
   });
 }
@@ -108,8 +108,8 @@ int destroy_srq(ibv_srq* which) {
     ::pthread_mutex_destroy(&srq.mutex);
     ::pthread_cond_destroy(&srq.cond);
     --ProtectionDomain::of(srq.pd).users;
-    --owner.objects;
     delete &srq;
+    owner.release();
   });
 }
 
