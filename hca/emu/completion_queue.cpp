@@ -37,6 +37,7 @@ std::size_t CompletionQueue::take(std::span<WorkCompletion> out) {
   }
   std::size_t count = 0;
   while (count < out.size() && head_ != tail_) out[count++] = ring_[head_++ & mask_];
+  polled_ |= count != 0;
   return count;
 }
 
@@ -64,6 +65,7 @@ void CompletionQueue::resize(std::size_t entries) {
   mask_ = static_cast<std::uint32_t>(ring_.size() - 1);
   head_ = 0;
   tail_ = queued;
+  polled_ = true;
 }
 
 void CompletionQueue::request_notify(bool solicited_only) {
@@ -72,9 +74,11 @@ void CompletionQueue::request_notify(bool solicited_only) {
   {
     const std::scoped_lock guard(lock_);
     first = armed_ == Armed::no;
-    if (head_ != tail_) {
+    if (head_ != tail_ && (announced_ != tail_ || polled_)) {
       now = true;
       armed_ = Armed::no;
+      announced_ = tail_;
+      polled_ = false;
     } else if (armed_ != Armed::any) {
       armed_ = solicited_only ? Armed::solicited : Armed::any;
     }
@@ -99,7 +103,11 @@ void CompletionQueue::push(const WorkCompletion& completion) noexcept {
     }
     event = armed_ == Armed::any || (armed_ == Armed::solicited &&
                                      (completion.solicited || completion.status != WcStatus::success));
-    if (event) armed_ = Armed::no;
+    if (event) {
+      armed_ = Armed::no;
+      announced_ = tail_;
+      polled_ = false;
+    }
   }
   if (event) context_.expect_events(-1);
   if (handler_ == nullptr) return;
@@ -114,6 +122,7 @@ void CompletionQueue::purge(std::uint32_t qp_num) noexcept {
     if (ring_[i & mask_].qp_num != qp_num) ring_[kept++ & mask_] = ring_[i & mask_];
   }
   tail_ = kept;
+  polled_ = true;
 }
 
 }  // namespace weft::hca::emu

@@ -30,8 +30,9 @@ class CompletionQueue {
   void resize(std::size_t entries);
 
   /// `event` is called once when a completion comes (`solicited_only`: one of a solicited message,
-  /// or an error), at once when the queue is not empty. It runs in any thread, under the engine's
-  /// lock or the caller's.
+  /// or an error). At once when completions wait that no event has told of, or that were left when
+  /// others were polled after the last one. It runs in any thread, under the engine's lock or the
+  /// caller's.
   enum class Event : std::uint8_t { completion, overrun };
   using Handler = void (*)(void* arg, Event event);
   void set_handler(Handler handler, void* arg) noexcept {
@@ -56,6 +57,8 @@ class CompletionQueue {
   std::uint32_t head_ = 0;
   std::uint32_t tail_ = 0;
   std::uint32_t idle_polls_ = 0;
+  std::uint32_t announced_ = 0;  ///< tail_ at the last event
+  bool polled_ = false;          ///< something was taken since then
   bool overrun_ = false;
   Armed armed_ = Armed::no;
   Handler handler_ = nullptr;

@@ -349,6 +349,9 @@ bool Context::arm_helper() noexcept {
   membarrier();
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::scoped_lock guard(engine_.lock());
+  for (const auto& link : links_) {
+    if (link->outstanding() != 0) Helper::wake(*link->header_);
+  }
   return !engine_.has_work() && header.port_changes.load(std::memory_order_relaxed) ==
                                     accepted_changes_.load(std::memory_order_relaxed);
 }

@@ -117,6 +117,11 @@ class Context {
   /// A completion queue waits for its event (count 1) or has had it (-1): while one waits, peers
   /// that post wake the helper.
   void expect_events(int count) noexcept;
+  /// Something was posted: when this process may be about to sleep, nobody would look whether its
+  /// peer attends, so that peer's helper is woken now. Under the engine's lock.
+  void wake_peer(const Link& link) const noexcept {
+    if (events_expected_.load(std::memory_order_relaxed) > 0) Helper::wake(*link.header_);
+  }
 
   /// A descriptor that becomes readable when there is work for progress() after arm().
   int event_fd();

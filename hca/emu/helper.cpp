@@ -89,6 +89,12 @@ void Helper::watch() noexcept {
   if (deep_sleep_.load(std::memory_order_seq_cst)) ring(context_.segment_.header());
 }
 
+void Helper::wake(SegmentHeader& header) noexcept {
+  // The post before, the sleeper's mark before its look at the rings.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (header.helper_asleep.load(std::memory_order_relaxed) != 0) ring(header);
+}
+
 void Helper::ring(SegmentHeader& header) noexcept {
   header.bell.fetch_add(1, std::memory_order_seq_cst);
   if (header.helper_asleep.load(std::memory_order_seq_cst) != 0) {

@@ -27,6 +27,8 @@ class Helper {
   int event_fd();
   void drain_event() noexcept;
 
+  /// Rings the bell of a segment if its helper sleeps.
+  static void wake(SegmentHeader& header) noexcept;
   /// Rings the bell of a segment: its helper wakes.
   static void ring(SegmentHeader& header) noexcept;
 

@@ -205,6 +205,7 @@ bool QueuePair::try_start(Request& request) noexcept {
     return ends_with(type_ == QpType::rc ? WcStatus::retry_exc_err : WcStatus::success);
   }
   if (!place(request, *link)) return false;
+  context_.wake_peer(*link);
   request.posted = true;
   ++in_flight_;
   if (returns_data(request.opcode)) ++reads_in_flight_;
