@@ -37,14 +37,14 @@ std::unique_ptr<CompletionQueue> make(ibv_context* context, int entries, void* c
   }
   auto& owner = Context::of(context);
   auto cq = std::make_unique<CompletionQueue>();
-  cq->core = std::make_unique<hca::emu::CompletionQueue>(*owner.core,
-                                                         static_cast<std::size_t>(entries));
+  cq->core =
+      std::make_unique<hca::emu::CompletionQueue>(*owner.core, static_cast<std::size_t>(entries));
   cq->core->set_handler(handle, cq.get());
   cq->context = context;
   cq->channel = channel;
   cq->cq_context = cq_context;
-  cq->cqe = static_cast<int>(std::min<std::size_t>(
-      cq->core->entries(), static_cast<std::size_t>(limits().max_cqe)));
+  cq->cqe = static_cast<int>(
+      std::min<std::size_t>(cq->core->entries(), static_cast<std::size_t>(limits().max_cqe)));
   ::pthread_mutex_init(&cq->mutex, nullptr);
   ::pthread_cond_init(&cq->cond, nullptr);
   if (channel != nullptr) ++channel->refcnt;
@@ -142,8 +142,9 @@ int destroy_cq(ibv_cq* which) {
       return event.event_type == IBV_EVENT_CQ_ERR && event.element.cq == which;
     });
     if (cq.channel != nullptr) {
-      CompletionChannel::of(cq.channel).events.remove(
-          [&](const CompletionQueue* from) { return from == &cq; });
+      CompletionChannel::of(cq.channel).events.remove([&](const CompletionQueue* from) {
+        return from == &cq;
+      });
     }
     cq.completion_events.wait_for_none();
     cq.async_events.wait_for_none();
@@ -162,18 +163,18 @@ int req_notify_cq(ibv_cq* cq, int solicited_only) {
 
 ibv_wc_status status_of(hca::WcStatus status) noexcept {
   constexpr std::array statuses{
-      IBV_WC_SUCCESS,         IBV_WC_LOC_LEN_ERR,    IBV_WC_LOC_QP_OP_ERR, IBV_WC_LOC_PROT_ERR,
-      IBV_WC_WR_FLUSH_ERR,    IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_OP_ERR,
-      IBV_WC_RETRY_EXC_ERR,   IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_MW_BIND_ERR};
+      IBV_WC_SUCCESS,       IBV_WC_LOC_LEN_ERR,       IBV_WC_LOC_QP_OP_ERR,  IBV_WC_LOC_PROT_ERR,
+      IBV_WC_WR_FLUSH_ERR,  IBV_WC_REM_INV_REQ_ERR,   IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_OP_ERR,
+      IBV_WC_RETRY_EXC_ERR, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_MW_BIND_ERR};
   static_assert(static_cast<std::size_t>(hca::WcStatus::mw_bind_err) == statuses.size() - 1);
   return statuses[static_cast<std::size_t>(status)];
 }
 
 ibv_wc_opcode opcode_of(hca::emu::WcOpcode opcode) noexcept {
-  constexpr std::array opcodes{IBV_WC_SEND,      IBV_WC_RDMA_WRITE, IBV_WC_RDMA_READ,
-                               IBV_WC_FETCH_ADD, IBV_WC_COMP_SWAP,  IBV_WC_LOCAL_INV,
-                               IBV_WC_BIND_MW,   IBV_WC_DRIVER1,    IBV_WC_RECV,
-                               IBV_WC_RECV_RDMA_WITH_IMM};
+  constexpr std::array opcodes{
+      IBV_WC_SEND,      IBV_WC_RDMA_WRITE,        IBV_WC_RDMA_READ, IBV_WC_FETCH_ADD,
+      IBV_WC_COMP_SWAP, IBV_WC_LOCAL_INV,         IBV_WC_BIND_MW,   IBV_WC_DRIVER1,
+      IBV_WC_RECV,      IBV_WC_RECV_RDMA_WITH_IMM};
   return opcodes[static_cast<std::size_t>(opcode)];
 }
 
@@ -192,8 +193,8 @@ int poll_cq(ibv_cq* which, int count, ibv_wc* completions) {
   try {
     while (done < count) {
       const int wanted = std::min(count - done, batch);
-      const auto got = static_cast<int>(CompletionQueue::of(which).core->poll(
-          {taken.data(), static_cast<std::size_t>(wanted)}));
+      const auto got = static_cast<int>(
+          CompletionQueue::of(which).core->poll({taken.data(), static_cast<std::size_t>(wanted)}));
       for (int i = 0; i < got; ++i) {
         const hca::emu::WorkCompletion& from = taken[static_cast<std::size_t>(i)];
         ibv_wc& to = completions[done + i];

@@ -25,9 +25,7 @@ struct CompletionQueue : ibv_cq_ex {
   static CompletionQueue& of(ibv_cq* cq) noexcept {
     return *static_cast<CompletionQueue*>(reinterpret_cast<ibv_cq_ex*>(cq));
   }
-  static CompletionQueue& of(ibv_cq_ex* cq) noexcept {
-    return *static_cast<CompletionQueue*>(cq);
-  }
+  static CompletionQueue& of(ibv_cq_ex* cq) noexcept { return *static_cast<CompletionQueue*>(cq); }
   [[nodiscard]] ibv_cq* plain() noexcept { return ibv_cq_ex_to_cq(this); }
 
   std::unique_ptr<hca::emu::CompletionQueue> core;

@@ -29,8 +29,7 @@ Device::Device() : ibv_device{} {
   std::strncpy(dev_name, ("uverbs-" + device_name).c_str(), sizeof dev_name - 1);
   std::strncpy(dev_path, ("/sys/class/infiniband_verbs/uverbs-" + device_name).c_str(),
                sizeof dev_path - 1);
-  std::strncpy(ibdev_path, ("/sys/class/infiniband/" + device_name).c_str(),
-               sizeof ibdev_path - 1);
+  std::strncpy(ibdev_path, ("/sys/class/infiniband/" + device_name).c_str(), sizeof ibdev_path - 1);
 }
 
 Device& device() {

@@ -3,9 +3,9 @@
 
 #include <infiniband/verbs.h>
 
-#include <cstdint>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>

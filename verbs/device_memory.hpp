@@ -3,8 +3,8 @@
 
 #include <infiniband/verbs.h>
 
-#include <cstdint>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "hca/emu/device_memory.hpp"

@@ -1,5 +1,6 @@
-// UCX looks whether the character device of an InfiniBand device is there before it opens it through
-// libibverbs. The emulated device has none: for its path, and no other, /dev/null is looked at.
+// UCX looks whether the character device of an InfiniBand device is there before it opens it
+// through libibverbs. The emulated device has none: for its path, and no other, /dev/null is looked
+// at.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -30,11 +30,11 @@ using weft::verbs::is_ours;
 using weft::verbs::Real;
 
 // A call on an object that knows its context: ours, or the real one with the same arguments.
-#define WEFT_FORWARD(object_context, ours, name, failed, ...)        \
-  do {                                                               \
+#define WEFT_FORWARD(object_context, ours, name, failed, ...)           \
+  do {                                                                  \
     if (is_ours(object_context)) return weft::verbs::ours(__VA_ARGS__); \
-    static const Real<decltype(name)> real(#name);                   \
-    return real.or_else(failed, __VA_ARGS__);                        \
+    static const Real<decltype(name)> real(#name);                      \
+    return real.or_else(failed, __VA_ARGS__);                           \
   } while (false)
 
 // ---- devices -----------------------------------------------------------------------------------
@@ -72,8 +72,8 @@ WEFT_EXPORT ibv_device** ibv_get_device_list(int* num_devices) {
 
 WEFT_EXPORT void ibv_free_device_list(ibv_device** shown) {
   if (shown == nullptr) return;
-  auto* list = reinterpret_cast<DeviceList*>(reinterpret_cast<char*>(shown) -
-                                             offsetof(DeviceList, shown));
+  auto* list =
+      reinterpret_cast<DeviceList*>(reinterpret_cast<char*>(shown) - offsetof(DeviceList, shown));
   static const Real<void(ibv_device**)> real("ibv_free_device_list");
   if (list->real != nullptr) real.call(list->real);
   std::free(list);
@@ -102,8 +102,8 @@ WEFT_EXPORT __be64 ibv_get_device_guid(ibv_device* device) {
 
 WEFT_EXPORT ibv_context* ibv_open_device(ibv_device* device) {
   if (is_ours(device)) {
-    return weft::verbs::guarded_pointer(
-        "ibv_open_device", [] { return &(new weft::verbs::Context)->context; });
+    return weft::verbs::guarded_pointer("ibv_open_device",
+                                        [] { return &(new weft::verbs::Context)->context; });
   }
   static const Real<decltype(ibv_open_device)> real("ibv_open_device");
   return real.or_else(static_cast<ibv_context*>(nullptr), device);
@@ -262,8 +262,8 @@ WEFT_EXPORT ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* en
     return real.or_else(ssize_t{-ENOSYS}, context, entries, max_entries, flags, size);
   }
   if (max_entries == 0) return -EINVAL;
-  const int code = weft::verbs::query_gid_entry(context, weft::verbs::only_port, 0, entries, flags,
-                                                size);
+  const int code =
+      weft::verbs::query_gid_entry(context, weft::verbs::only_port, 0, entries, flags, size);
   return code == 0 ? 1 : -code;
 }
 
@@ -294,8 +294,8 @@ WEFT_EXPORT int ibv_dealloc_pd(ibv_pd* pd) {
   WEFT_FORWARD(pd->context, dealloc_pd, ibv_dealloc_pd, ENOSYS, pd);
 }
 
-WEFT_EXPORT ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* addr, std::size_t length,
-                                     std::uint64_t iova, unsigned access) {
+WEFT_EXPORT ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova,
+                                     unsigned access) {
   WEFT_FORWARD(pd->context, reg_mr, ibv_reg_mr_iova2, static_cast<ibv_mr*>(nullptr), pd, addr,
                length, iova, access);
 }
@@ -448,12 +448,10 @@ WEFT_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
 
 WEFT_EXPORT int ibv_init_ah_from_wc(ibv_context* context, std::uint8_t port, ibv_wc* wc,
                                     ibv_grh* grh, ibv_ah_attr* attr) {
-  WEFT_FORWARD(context, init_ah_from_wc, ibv_init_ah_from_wc, ENOSYS, context, port, wc, grh,
-               attr);
+  WEFT_FORWARD(context, init_ah_from_wc, ibv_init_ah_from_wc, ENOSYS, context, port, wc, grh, attr);
 }
 
-WEFT_EXPORT ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh,
-                                          std::uint8_t port) {
+WEFT_EXPORT ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, std::uint8_t port) {
   static const Real<decltype(ibv_create_ah_from_wc)> real("ibv_create_ah_from_wc");
   if (!is_ours(pd->context)) {
     return real.or_else(static_cast<ibv_ah*>(nullptr), pd, wc, grh, port);

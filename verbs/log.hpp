@@ -20,8 +20,8 @@ void log_refusal(const char* call, int code, const std::string& what) noexcept;
 template <class Value, class Limit>
 void check_limit(int code, const char* name, Value value, Limit limit) {
   if (std::cmp_greater(value, limit)) {
-    refuse(code, std::string(name) + " " + std::to_string(value) + ", limit " +
-                     std::to_string(limit));
+    refuse(code,
+           std::string(name) + " " + std::to_string(value) + ", limit " + std::to_string(limit));
   }
 }
 

@@ -30,7 +30,8 @@ void populate(void* addr, std::uint64_t length, bool writable) {
   if (code == EINVAL) code = ::msync(at, bytes, MS_ASYNC) == 0 ? 0 : errno;  // an older kernel
   if (code == 0) return;
   refuse(code == ENOMEM ? EFAULT : code,
-         std::to_string(length) + " bytes at " + std::to_string(reinterpret_cast<std::uint64_t>(addr)) +
+         std::to_string(length) + " bytes at " +
+             std::to_string(reinterpret_cast<std::uint64_t>(addr)) +
              (writable ? " are not all mapped and writable" : " are not all mapped"));
 }
 
@@ -44,8 +45,8 @@ void check_range(const void* addr, std::uint64_t length, std::uint64_t iova) {
 }
 
 hca::emu::Region region_of(const MemoryRegion& mr, hca::Access access) {
-  return {mr.iova, mr.length, static_cast<std::byte*>(mr.addr), nullptr, access,
-          ProtectionDomain::of(mr.pd).core->number()};
+  return {mr.iova, mr.length, static_cast<std::byte*>(mr.addr),
+          nullptr, access,    ProtectionDomain::of(mr.pd).core->number()};
 }
 
 void refuse_if_used(const MemoryRegion& mr) {
@@ -71,8 +72,8 @@ hca::Access access_of(unsigned flags) {
                              IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |
                              IBV_ACCESS_OPTIONAL_RANGE;
   if ((flags & ~known) != 0) {
-    refuse(EOPNOTSUPP, "access flags " + std::to_string(flags) + ", the device has " +
-                           std::to_string(known));
+    refuse(EOPNOTSUPP,
+           "access flags " + std::to_string(flags) + ", the device has " + std::to_string(known));
   }
   if ((flags & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 &&
       (flags & IBV_ACCESS_LOCAL_WRITE) == 0) {

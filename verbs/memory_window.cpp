@@ -85,8 +85,7 @@ hca::Access check_bind(const QueuePair& qp, const MemoryWindow& mw, const ibv_mw
 }
 
 std::uint16_t index_of(const QueuePair& qp) {
-  return static_cast<std::uint16_t>(qp.qp_base.qp_num &
-                                    ((1u << hca::emu::qp_index_bits) - 1));
+  return static_cast<std::uint16_t>(qp.qp_base.qp_num & ((1u << hca::emu::qp_index_bits) - 1));
 }
 
 }  // namespace
@@ -126,10 +125,9 @@ int windows_on(const MemoryRegion& mr) {
   const std::scoped_lock guard(windows_mutex);
   hca::emu::Domain& domain = domain_of(mr.context);
   const std::scoped_lock keys(domain.lock());
-  return static_cast<int>(
-      std::count_if(windows.begin(), windows.end(), [&](const MemoryWindow* mw) {
-        return mw->on == &mr && domain.find(mw->key) != nullptr;
-      }));
+  return static_cast<int>(std::count_if(
+      windows.begin(), windows.end(),
+      [&](const MemoryWindow* mw) { return mw->on == &mr && domain.find(mw->key) != nullptr; }));
 }
 
 int bind_mw(ibv_qp* which, ibv_mw* mw_of_type_1, ibv_mw_bind* bind_request) {
@@ -157,8 +155,10 @@ std::function<WcStatus()> binding(QueuePair& qp, ibv_mw* which, std::uint32_t rk
   }
   auto& mw = MemoryWindow::of(which);
   if (rkey >> 8 != mw.key >> 8) {
-    refuse(EINVAL, "key " + std::to_string(rkey) + " is none of the window's: only the last 8 bits "
-                   "of " + std::to_string(mw.key) + " may change");
+    refuse(EINVAL, "key " + std::to_string(rkey) +
+                       " is none of the window's: only the last 8 bits "
+                       "of " +
+                       std::to_string(mw.key) + " may change");
   }
   const hca::Access rights = check_bind(qp, mw, info);
   return [&mw, rkey, info, rights, index = index_of(qp)] {

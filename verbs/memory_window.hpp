@@ -16,8 +16,8 @@ struct QueuePair;
 struct MemoryWindow : ibv_mw {
   static MemoryWindow& of(ibv_mw* mw) noexcept { return *static_cast<MemoryWindow*>(mw); }
 
-  std::uint32_t key = 0;         ///< bound last, or the one it was made with
-  MemoryRegion* on = nullptr;    ///< bound to; stale once the key has been invalidated
+  std::uint32_t key = 0;       ///< bound last, or the one it was made with
+  MemoryRegion* on = nullptr;  ///< bound to; stale once the key has been invalidated
 };
 
 ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type);

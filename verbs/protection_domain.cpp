@@ -42,8 +42,8 @@ int dealloc_pd(ibv_pd* which) {
 
 ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* attr) {
   return guarded_pointer("ibv_alloc_parent_domain", [&]() -> ibv_pd* {
-    constexpr std::uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
-                                    IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+    constexpr std::uint32_t known =
+        IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
     if ((attr->comp_mask & ~known) != 0) {
       refuse(EOPNOTSUPP, "comp_mask " + std::to_string(attr->comp_mask) + ", known are " +
                              std::to_string(known));

@@ -26,9 +26,9 @@ void fill(const Context& context, ibv_device_attr& attr) {
   attr.max_qp = limit.max_qp;
   attr.max_qp_wr = limit.max_qp_wr;
   attr.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN |
-                          IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_N_NOTIFY_CQ |
-                          IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-                          IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_SYS_IMAGE_GUID;
+                          IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_N_NOTIFY_CQ | IBV_DEVICE_MEM_WINDOW |
+                          IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
+                          IBV_DEVICE_SYS_IMAGE_GUID;
   attr.max_sge = limit.max_sge;
   attr.max_sge_rd = limit.max_sge;
   attr.max_cq = limit.max_cq;

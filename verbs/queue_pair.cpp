@@ -166,9 +166,8 @@ hca::emu::QpAttributes core_attributes(const QueuePair& qp, const ibv_qp_attr& a
   result.qkey = attr.qkey;
   result.send_psn = attr.sq_psn;
   result.recv_psn = attr.rq_psn;
-  result.path_mtu = qp.qp_base.qp_type == IBV_QPT_UD
-                        ? 4096
-                        : static_cast<std::uint32_t>(unpacked(attr.path_mtu));
+  result.path_mtu =
+      qp.qp_base.qp_type == IBV_QPT_UD ? 4096 : static_cast<std::uint32_t>(unpacked(attr.path_mtu));
   result.min_rnr_timer = attr.min_rnr_timer;
   result.timeout = attr.timeout;
   result.retry_count = attr.retry_cnt;
@@ -199,8 +198,8 @@ std::unique_ptr<QueuePair> make(ibv_pd* pd, const ibv_qp_init_attr& attr) {
   ibv_qp& base = qp->qp_base;
   base.context = pd->context;
   qp->core = std::make_unique<hca::emu::QueuePair>(
-      *qp->owner().core, *ProtectionDomain::of(pd).core, *send_cq.core, *recv_cq.core,
-      capabilities, type, srq != nullptr ? srq->core.get() : nullptr);
+      *qp->owner().core, *ProtectionDomain::of(pd).core, *send_cq.core, *recv_cq.core, capabilities,
+      type, srq != nullptr ? srq->core.get() : nullptr);
   qp->core->set_event_handler(raise, qp.get());
   base.qp_context = attr.qp_context;
   base.pd = pd;
@@ -255,8 +254,8 @@ ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
   return guarded_pointer("ibv_create_qp_ex", [&] {
-    constexpr std::uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
-                                    IBV_QP_INIT_ATTR_CREATE_FLAGS;
+    constexpr std::uint32_t known =
+        IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
     if ((attr->comp_mask & ~known) != 0) {
       refuse(EOPNOTSUPP, "comp_mask " + std::to_string(attr->comp_mask) + ", known are " +
                              std::to_string(known));
@@ -268,7 +267,7 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
         attr->pd->context != context) {
       refuse(EINVAL, "a QP needs a PD of its context");
     }
-    ibv_qp_init_attr plain{attr->qp_context, attr->send_cq, attr->recv_cq, attr->srq,
+    ibv_qp_init_attr plain{attr->qp_context, attr->send_cq, attr->recv_cq,   attr->srq,
                            attr->cap,        attr->qp_type, attr->sq_sig_all};
     auto qp = make(attr->pd, plain);
     if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
@@ -340,8 +339,7 @@ int destroy_qp(ibv_qp* which) {
 int post_send(ibv_qp* which, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   auto& qp = QueuePair::of(which);
   for (; wr != nullptr; wr = wr->next) {
-    const int code =
-        guarded("ibv_post_send", [&] { qp.core->post_send(translated(qp, *wr)); });
+    const int code = guarded("ibv_post_send", [&] { qp.core->post_send(translated(qp, *wr)); });
     if (code == 0) continue;
     *bad_wr = wr;
     return code;

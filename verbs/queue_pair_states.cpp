@@ -25,14 +25,14 @@ constexpr int datagram_init = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
 constexpr int uc_rtr = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 constexpr int rc_rtr = uc_rtr | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 constexpr int rtr_optional = IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX;
-constexpr int rc_rts = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                       IBV_QP_MAX_QP_RD_ATOMIC;
+constexpr int rc_rts =
+    IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
 constexpr int uc_change = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | path;
 constexpr int rc_change = uc_change | IBV_QP_MIN_RNR_TIMER;
 constexpr int ud_change = IBV_QP_CUR_STATE | IBV_QP_QKEY;
 constexpr int rc_drained = IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                           IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
-                           IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_PKEY_INDEX | rc_change;
+                           IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC |
+                           IBV_QP_PKEY_INDEX | rc_change;
 constexpr int uc_drained = IBV_QP_AV | IBV_QP_PKEY_INDEX | uc_change;
 
 constexpr std::array transitions{
@@ -47,15 +47,13 @@ constexpr std::array transitions{
                {rc_rts, IBV_QP_SQ_PSN, IBV_QP_SQ_PSN},
                {rc_change, uc_change, ud_change}},
     Transition{IBV_QPS_RTS, IBV_QPS_RTS, {}, {rc_change, uc_change, ud_change}},
-    Transition{IBV_QPS_RTS,
-               IBV_QPS_SQD,
-               {},
-               {IBV_QP_EN_SQD_ASYNC_NOTIFY, IBV_QP_EN_SQD_ASYNC_NOTIFY,
-                IBV_QP_EN_SQD_ASYNC_NOTIFY}},
-    Transition{IBV_QPS_SQD,
-               IBV_QPS_SQD,
-               {},
-               {rc_drained, uc_drained, IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
+    Transition{
+        IBV_QPS_RTS,
+        IBV_QPS_SQD,
+        {},
+        {IBV_QP_EN_SQD_ASYNC_NOTIFY, IBV_QP_EN_SQD_ASYNC_NOTIFY, IBV_QP_EN_SQD_ASYNC_NOTIFY}},
+    Transition{
+        IBV_QPS_SQD, IBV_QPS_SQD, {}, {rc_drained, uc_drained, IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
     Transition{IBV_QPS_SQD, IBV_QPS_RTS, {}, {rc_change, uc_change, ud_change}},
 };
 
@@ -70,10 +68,9 @@ std::string name_of(ibv_qp_state state) {
 void check_attributes(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int mask) {
   const int given = mask & ~IBV_QP_STATE;
   if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) return;
-  const auto* const found =
-      std::find_if(transitions.begin(), transitions.end(), [&](const Transition& transition) {
-        return transition.from == from && transition.to == to;
-      });
+  const auto* const found = std::find_if(
+      transitions.begin(), transitions.end(),
+      [&](const Transition& transition) { return transition.from == from && transition.to == to; });
   if (found == transitions.end()) {
     refuse(EINVAL, "a QP does not go from " + name_of(from) + " to " + name_of(to));
   }

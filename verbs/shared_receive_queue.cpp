@@ -59,9 +59,9 @@ ibv_srq* create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
 
 ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex* attr) {
   constexpr std::uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
-  const bool basic = (attr->comp_mask & ~known) == 0 && (attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) &&
-                     ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 ||
-                      attr->srq_type == IBV_SRQT_BASIC);
+  const bool basic =
+      (attr->comp_mask & ~known) == 0 && (attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) &&
+      ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 || attr->srq_type == IBV_SRQT_BASIC);
   if (!basic) {
     log_refusal("ibv_create_srq_ex", EOPNOTSUPP, "only basic SRQs of a PD");
     errno = EOPNOTSUPP;

@@ -22,11 +22,11 @@ hca::emu::Destination destination_of(QueuePair& qp, ibv_ah* ah, std::uint32_t re
 
 hca::emu::SendWr& translated(QueuePair& qp, const ibv_send_wr& wr) {
   thread_local hca::emu::SendWr result;
-  constexpr unsigned known = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED |
-                             IBV_SEND_INLINE;
+  constexpr unsigned known =
+      IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
   if ((wr.send_flags & ~known) != 0) {
-    refuse(EINVAL, "send_flags " + std::to_string(wr.send_flags) + ", known are " +
-                       std::to_string(known));
+    refuse(EINVAL,
+           "send_flags " + std::to_string(wr.send_flags) + ", known are " + std::to_string(known));
   }
   result.wr_id = wr.wr_id;
   result.signaled = qp.init.sq_sig_all != 0 || (wr.send_flags & IBV_SEND_SIGNALED) != 0;
@@ -87,8 +87,7 @@ hca::emu::SendWr& translated(QueuePair& qp, const ibv_send_wr& wr) {
       refuse(EINVAL, "opcode " + std::to_string(wr.opcode) + " is none that the device has");
   }
   if (qp.qp_base.qp_type == IBV_QPT_UD) {
-    result.destination =
-        destination_of(qp, wr.wr.ud.ah, wr.wr.ud.remote_qpn, wr.wr.ud.remote_qkey);
+    result.destination = destination_of(qp, wr.wr.ud.ah, wr.wr.ud.remote_qpn, wr.wr.ud.remote_qkey);
   }
   return result;
 }

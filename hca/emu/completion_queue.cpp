@@ -101,8 +101,9 @@ void CompletionQueue::push(const WorkCompletion& completion) noexcept {
     } else {
       ring_[tail_++ & mask_] = completion;
     }
-    event = armed_ == Armed::any || (armed_ == Armed::solicited &&
-                                     (completion.solicited || completion.status != WcStatus::success));
+    event =
+        armed_ == Armed::any || (armed_ == Armed::solicited &&
+                                 (completion.solicited || completion.status != WcStatus::success));
     if (event) {
       armed_ = Armed::no;
       announced_ = tail_;

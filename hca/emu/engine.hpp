@@ -25,7 +25,8 @@ class ReceiveEnd {
  public:
   virtual ~ReceiveEnd() = default;
   /// A message of `length` bytes begins. success: place() and end() follow.
-  virtual WcStatus begin(const Link& link, std::uint64_t length, const Envelope& envelope) noexcept = 0;
+  virtual WcStatus begin(const Link& link, std::uint64_t length,
+                         const Envelope& envelope) noexcept = 0;
   virtual void place(std::span<const std::byte> piece) noexcept = 0;
   virtual void end(const Envelope& envelope) noexcept = 0;
 
@@ -178,7 +179,7 @@ class Engine {
   OperationTable operations_;
   std::vector<Link*> links_;
   std::vector<Waiter*> waiters_;
-  std::vector<Waiter*> called_;  ///< those of this pass
+  std::vector<Waiter*> called_;            ///< those of this pass
   std::vector<ReceiveEnd*> receive_ends_;  ///< by QP number, from 2 on (0 and 1 are special QPs)
   std::atomic<std::uint32_t> waiting_{0};
   Operation* completed_ = nullptr;

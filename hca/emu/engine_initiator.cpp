@@ -89,7 +89,8 @@ bool Engine::place_read(Link& link, Operation* op, const LocalMemory& local,
   Line* line = link.wire_.reserve(sizeof(ReadLine));
   if (line == nullptr || !start(link, op, Operation::Kind::read, local, remote, length))
     return false;
-  write_fields(line, ReadLine{remote.addr, length, op->id, remote.rkey, flags_of(envelope), envelope.qp});
+  write_fields(line,
+               ReadLine{remote.addr, length, op->id, remote.rkey, flags_of(envelope), envelope.qp});
   link.wire_.publish(line, raw(WireOp::read_request), 0, sizeof(ReadLine));
   started(link, false);
   link.ring_if_cold();
@@ -141,10 +142,10 @@ bool Engine::place_send(Link& link, Operation* op, const LocalMemory& local, std
     const std::size_t bytes = sizeof(SendLine) + length;
     Line* line = link.wire_.reserve(bytes);
     if (line == nullptr || !start(link, op, Operation::Kind::send, local, {}, length)) return false;
-    write_fields(line, SendLine{length, op->id, static_cast<std::uint32_t>(length),
-                                envelope.immediate.data,
-                                flags_of(envelope) | RequestFlags::first | RequestFlags::last,
-                                envelope.source_qp, envelope.qkey, 0, envelope.qp});
+    write_fields(
+        line, SendLine{length, op->id, static_cast<std::uint32_t>(length), envelope.immediate.data,
+                       flags_of(envelope) | RequestFlags::first | RequestFlags::last,
+                       envelope.source_qp, envelope.qkey, 0, envelope.qp});
     gather(local, 0, {line->payload + sizeof(SendLine), length});
     op->moved = length;
     link.wire_.publish(line, raw(WireOp::send_inline), 0, bytes);
@@ -218,10 +219,9 @@ bool Engine::place_atomic(Link& link, Operation* op, AtomicOp code, std::uint32_
   } else {
     ++link.uncounted_posted_;
   }
-  write_fields(line,
-               AtomicLine{remote.addr, operand, compare, op != nullptr ? op->id : 0, remote.rkey,
-                          flags_of(envelope), envelope.qp, static_cast<std::uint8_t>(code),
-                          static_cast<std::uint8_t>(size)});
+  write_fields(line, AtomicLine{remote.addr, operand, compare, op != nullptr ? op->id : 0,
+                                remote.rkey, flags_of(envelope), envelope.qp,
+                                static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(size)});
   link.wire_.publish(line, raw(WireOp::atomic), 0, sizeof(AtomicLine));
   started(link, true);
   link.ring_if_cold();
@@ -243,8 +243,7 @@ unsigned Engine::send_writes(Link& link) noexcept {
       if (slot == SlotPool::none) return pieces;
       gather(op->local, op->moved, {own_.slot(slot).data(), length});
       const Envelope& envelope = op->envelope;
-      const std::uint32_t flags = flags_of(envelope) |
-                                  (op->moved == 0 ? RequestFlags::first : 0) |
+      const std::uint32_t flags = flags_of(envelope) | (op->moved == 0 ? RequestFlags::first : 0) |
                                   (length == remaining ? RequestFlags::last : 0);
       if (op->kind == Operation::Kind::send) {
         write_fields(line, SendLine{remaining, op->id, length, envelope.immediate.data, flags,

@@ -179,7 +179,7 @@ void Engine::serve_send(Link& link, Line* line, std::size_t length) noexcept {
   const auto fields = read_fields<SendLine>(line);
   const bool inlined = line->header.op == raw(WireOp::send_inline);
   Slot* slot = inlined ? nullptr : slot_of(link, fields.slot, fields.length);
-  const std::byte* data = inlined ? line->payload + sizeof(SendLine)
+  const std::byte* data = inlined           ? line->payload + sizeof(SendLine)
                           : slot != nullptr ? slot->data()
                                             : nullptr;
   const bool sound = data != nullptr && fields.length <= fields.remaining &&
@@ -253,7 +253,7 @@ void Engine::serve_read_request(Link& link, const Line* line) noexcept {
       write_fields(out, AnswerLine{fields.op, static_cast<std::uint32_t>(fields.length)});
       if (region != nullptr)
         gather(memory_at(*region, fields.addr), 0,
-             {out->payload + sizeof(AnswerLine), fields.length});
+               {out->payload + sizeof(AnswerLine), fields.length});
       link.wire_.publish(out, raw(WireOp::read_inline), 0, bytes);
       link.ring_if_cold();
       return;
@@ -329,14 +329,12 @@ void Engine::serve_atomic(Link& link, const Line* line) noexcept {
   }
 }
 
-void Engine::acknowledge(Link& link, std::uint32_t op, WcStatus status,
-                         std::uint16_t qp) noexcept {
+void Engine::acknowledge(Link& link, std::uint32_t op, WcStatus status, std::uint16_t qp) noexcept {
   if (op == 0) {
     ++link.uncounted_;
     return;
   }
-  const ReceiveEnd* end =
-      status == WcStatus::rnr_retry_exc_err ? receive_end(qp) : nullptr;
+  const ReceiveEnd* end = status == WcStatus::rnr_retry_exc_err ? receive_end(qp) : nullptr;
   const std::uint8_t rnr_timer = end != nullptr ? end->rnr_timer() : 0;
   answer(link, WireOp::ack, AckLine{op, static_cast<std::uint8_t>(status), rnr_timer});
 }

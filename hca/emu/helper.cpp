@@ -26,6 +26,7 @@ constexpr unsigned idle_passes = 200;
 /// How long it sleeps while something waits for a peer, and while somebody waits for an event (a
 /// peer may die without ringing).
 constexpr timespec short_nap{0, 1'000'000};
+constexpr int restless_naps = 50;
 constexpr timespec long_nap{0, 200'000'000};
 
 long futex(std::atomic<std::uint32_t>& word, int op, std::uint32_t value,
@@ -135,6 +136,9 @@ void Helper::sleep(unsigned seen) noexcept {
   }
   // While transfers wait for a peer there is something to do even if nobody rings.
   busy = busy || context_.engine_.waiting() != 0;
+  // What waited a moment ago will again: waking from a deep sleep each time would cost more.
+  if (busy) restless_ = restless_naps;
+  busy = busy || (restless_ > 0 && --restless_ > 0);
   if (busy) deep_sleep_.store(false, std::memory_order_relaxed);
   const timespec* nap = busy ? &short_nap : expected ? &long_nap : nullptr;
   const long end = futex(header.bell, FUTEX_WAIT, seen, nap);

@@ -42,6 +42,7 @@ class Helper {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> deep_sleep_{false};  ///< until somebody rings
   int event_fd_ = -1;
+  int restless_ = 0;   ///< short naps to come before a deep sleep
   unsigned seen_ = 0;  ///< of the bell; a ring between start() and the first sleep is not lost
   int pid_ = 0;        ///< of the process that started the thread: it does not survive a fork
 };

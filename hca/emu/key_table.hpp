@@ -19,7 +19,7 @@ struct Region {
   LayoutPtr layout{};         ///< null: contiguous
   Access access = Access::all;
   std::uint32_t pd = 0;
-  std::uint16_t qp = 0;  ///< of a memory window: the one QP that may use it (0: any)
+  std::uint16_t qp = 0;      ///< of a memory window: the one QP that may use it (0: any)
   bool remote_only = false;  ///< a memory window: no lkey
 };
 

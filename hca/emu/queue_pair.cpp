@@ -47,10 +47,10 @@ QueuePair::QueuePair(Context& context, ProtectionDomain& pd, CompletionQueue& se
       recv_cq_(recv_cq),
       capabilities_(capabilities),
       type_(type),
-      own_queue_(srq != nullptr ? nullptr
-                                : std::make_unique<ReceiveQueue>(context, pd,
-                                                                 capabilities.max_recv_wr,
-                                                                 capabilities.max_recv_sge)),
+      own_queue_(srq != nullptr
+                     ? nullptr
+                     : std::make_unique<ReceiveQueue>(context, pd, capabilities.max_recv_wr,
+                                                      capabilities.max_recv_sge)),
       receive_queue_(srq != nullptr ? srq : own_queue_.get()),
       requests_(std::bit_ceil(std::max(capabilities.max_send_wr, 1u))),
       sges_(requests_.size() * capabilities.max_send_sge),
@@ -103,8 +103,8 @@ void QueuePair::modify(QpState to, const QpAttributes& attributes) {
   const std::scoped_lock guard(engine_.lock());
   const QpState from = state();
   if (!is_transition(from, to)) {
-    throw Error(EINVAL, std::string("a QP does not go from ") + name_of(from) + " to " +
-                            name_of(to));
+    throw Error(EINVAL,
+                std::string("a QP does not go from ") + name_of(from) + " to " + name_of(to));
   }
   attributes_ = attributes;
   if (to == from && to != QpState::reset) return;

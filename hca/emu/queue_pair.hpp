@@ -1,9 +1,9 @@
 // Queue pairs: reliable connected (RC), unreliable connected (UC), datagram (UD).
 //
-// The requests of an RC QP are numbered (PSN, one per request). Its peer executes them in that order
-// only; what it could not take (no receive posted, not yet in state RTR) and all that comes after is
-// dropped there and sent again from here. All is done under the engine's lock, by whatever thread
-// runs the engine.
+// The requests of an RC QP are numbered (PSN, one per request). Its peer executes them in that
+// order only; what it could not take (no receive posted, not yet in state RTR) and all that comes
+// after is dropped there and sent again from here. All is done under the engine's lock, by whatever
+// thread runs the engine.
 #pragma once
 
 #include <array>
@@ -104,7 +104,8 @@ class QueuePair final : public ReceiveEnd, private Waiter {
   }
 
   // The receiving side, called by the engine.
-  WcStatus begin(const Link& link, std::uint64_t length, const Envelope& envelope) noexcept override;
+  WcStatus begin(const Link& link, std::uint64_t length,
+                 const Envelope& envelope) noexcept override;
   void place(std::span<const std::byte> piece) noexcept override;
   void end(const Envelope& envelope) noexcept override;
   WcStatus admit(const Link& link, std::uint32_t psn, Access need,

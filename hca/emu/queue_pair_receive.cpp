@@ -31,8 +31,8 @@ bool QueuePair::take_receive(std::uint64_t& wr_id, SgeMemory* memory, bool& soun
   if (receive_queue_->empty()) return false;
   const ReceiveQueue::Entry entry = receive_queue_->front();
   wr_id = entry.wr_id;
-  sound = memory == nullptr || engine_.resolve(*memory, entry.sges, Access::local_write,
-                                               receive_queue_->pd().number());
+  sound = memory == nullptr ||
+          engine_.resolve(*memory, entry.sges, Access::local_write, receive_queue_->pd().number());
   receive_queue_->pop();
   return true;
 }
@@ -42,8 +42,7 @@ WcStatus QueuePair::begin(const Link& link, std::uint64_t length,
   if (!receives()) return WcStatus::retry_exc_err;
   if (type_ == QpType::ud) {
     if (envelope.qkey != attributes_.qkey) return WcStatus::retry_exc_err;
-  } else if (&link != link_.get() ||
-             (type_ == QpType::rc && envelope.psn != expected_psn_)) {
+  } else if (&link != link_.get() || (type_ == QpType::rc && envelope.psn != expected_psn_)) {
     return WcStatus::retry_exc_err;
   }
   if (!std::exchange(established_, true)) raise(QpEvent::communication_established);
@@ -110,8 +109,9 @@ void QueuePair::write_grh(std::uint64_t length) noexcept {
   };
   static_assert(sizeof(Grh) == grh_bytes);
   // Sender and receiver are ports of the same device.
-  const Grh grh{htonl(6u << 28), htons(static_cast<std::uint16_t>(length)), 0x1b, 64,
-                context_.gid(), context_.gid()};
+  const Grh grh{
+      htonl(6u << 28), htons(static_cast<std::uint16_t>(length)), 0x1b, 64, context_.gid(),
+      context_.gid()};
   std::byte bytes[grh_bytes];
   std::memcpy(bytes, &grh, sizeof bytes);
   place(bytes);

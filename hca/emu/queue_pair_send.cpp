@@ -22,8 +22,9 @@ constexpr std::uint64_t longest_pause_ns = 1'000'000;
 
 /// RNR NAK timer field values (IB specification, table 45), in units of 10 us.
 constexpr std::array<std::uint32_t, 32> rnr_delays{
-    65536, 1,   2,   3,   4,   6,   8,    12,   16,   24,   32,   48,   64,    96,    128,   192,
-    256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+    65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
+    48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
+    2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
 std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
@@ -96,8 +97,8 @@ void QueuePair::post_send(std::span<const SendWr> wrs) {
   const std::scoped_lock guard(engine_.lock());
   for (const SendWr& wr : wrs) check(wr);
   if (tail_ - head_ + wrs.size() > requests_.size()) {
-    throw Error(ENOMEM, "the send queue of " + std::to_string(requests_.size()) +
-                            " requests is full");
+    throw Error(ENOMEM,
+                "the send queue of " + std::to_string(requests_.size()) + " requests is full");
   }
   for (const SendWr& wr : wrs) enqueue(wr);
   if (state() == QpState::error) {
@@ -106,10 +107,9 @@ void QueuePair::post_send(std::span<const SendWr> wrs) {
   }
   start_more();
   report_finished();
-  if (next_ != tail_) {
-    engine_.await(this);
-    context_.watch();
-  }
+  if (next_ != tail_) engine_.await(this);
+  // What waits for room goes on even if this process calls nothing.
+  if (engine_.waiting() != 0) context_.watch();
 }
 
 void QueuePair::enqueue(const SendWr& wr) {
@@ -214,8 +214,7 @@ bool QueuePair::try_start(Request& request) noexcept {
 
 bool QueuePair::place(Request& request, Link& link) noexcept {
   constexpr std::uint32_t index_mask = (1u << qp_index_bits) - 1;
-  const std::uint32_t peer =
-      type_ == QpType::ud ? request.destination.qp : attributes_.peer_qp;
+  const std::uint32_t peer = type_ == QpType::ud ? request.destination.qp : attributes_.peer_qp;
   Envelope envelope;
   envelope.qp = static_cast<std::uint16_t>(peer & index_mask);
   envelope.psn = request.psn;
@@ -287,8 +286,8 @@ bool QueuePair::may_repeat(Request& request) noexcept {
 void QueuePair::report_finished() noexcept {
   while (head_ != next_ && slot(head_).finished) {
     Request& request = slot(head_);
-    if (request.status != WcStatus::success && type_ == QpType::rc &&
-        state() != QpState::error && may_repeat(request)) {
+    if (request.status != WcStatus::success && type_ == QpType::rc && state() != QpState::error &&
+        may_repeat(request)) {
       rewinding_ = true;
       return;
     }
@@ -306,8 +305,8 @@ void QueuePair::report(Request& request, WcStatus status) noexcept {
   if (type_ == QpType::ud) request.destination.link.reset();
   if (is_local(request.opcode)) request.work = nullptr;
   if (status == WcStatus::success && !request.signaled) return;
-  send_cq_.push({request.wr_id, status, completed_as(request.opcode), request.memory.size, {},
-                 number_});
+  send_cq_.push(
+      {request.wr_id, status, completed_as(request.opcode), request.memory.size, {}, number_});
 }
 
 void QueuePair::flush() noexcept {

@@ -25,8 +25,7 @@ void ReceiveQueue::post(const RecvWr& wr) {
   }
   const std::scoped_lock guard(context_.engine().lock());
   if (tail_ - head_ == max_wr_) {
-    throw Error(ENOMEM,
-                "the receive queue of " + std::to_string(max_wr_) + " requests is full");
+    throw Error(ENOMEM, "the receive queue of " + std::to_string(max_wr_) + " requests is full");
   }
   slots_[at(tail_)] = {wr.wr_id, static_cast<std::uint32_t>(wr.sg_list.size())};
   std::copy(wr.sg_list.begin(), wr.sg_list.end(), sges_.data() + at(tail_) * max_sge_);
@@ -43,8 +42,8 @@ void ReceiveQueue::resize(std::uint32_t max_wr) {
   const std::scoped_lock guard(context_.engine().lock());
   const std::uint32_t posted = tail_ - head_;
   if (posted > wanted) {
-    throw Error(EINVAL, std::to_string(posted) + " requests are posted, " +
-                            std::to_string(max_wr) + " asked for");
+    throw Error(EINVAL, std::to_string(posted) + " requests are posted, " + std::to_string(max_wr) +
+                            " asked for");
   }
   std::vector<Slot> slots(wanted);
   std::vector<Sge> sges(std::size_t{wanted} * max_sge_);

@@ -64,8 +64,7 @@ struct SgeMemory {
   }
 
  private:
-  bool resolve_list(const KeyTable& keys, std::span<const Sge> sges, Access need,
-                    std::uint32_t pd);
+  bool resolve_list(const KeyTable& keys, std::span<const Sge> sges, Access need, std::uint32_t pd);
 };
 
 }  // namespace weft::hca::emu

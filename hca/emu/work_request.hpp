@@ -63,9 +63,9 @@ struct SendWr {
   bool signaled = true;
   bool fence = false;  ///< waits for all reads and atomics posted before
   bool solicited = false;
-  bool inlined = false;        ///< the data is copied at posting, lkeys do not matter
-  bool invalidate = false;     ///< send: `immediate.data` is a key that the receiver loses
-  Destination destination{};   ///< UD
+  bool inlined = false;       ///< the data is copied at posting, lkeys do not matter
+  bool invalidate = false;    ///< send: `immediate.data` is a key that the receiver loses
+  Destination destination{};  ///< UD
   /// local_inv, bind_mw, local: what is done, under the engine's lock, when it is this request's
   /// turn.
   std::function<WcStatus()> work{};
