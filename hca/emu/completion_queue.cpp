@@ -16,8 +16,8 @@ namespace weft::hca::emu {
 namespace {
 /// Polls without a completion after which the core is given away, and how often from then on: the
 /// peer, or a helper thread, may be waiting for it.
-constexpr std::uint32_t patient_polls = 256;
-constexpr std::uint32_t polls_per_yield = 8;
+constexpr std::uint32_t patient_polls = 96;
+constexpr std::uint32_t polls_per_yield = 4;
 }  // namespace
 
 CompletionQueue::CompletionQueue(Context& context, std::size_t entries)
@@ -30,6 +30,7 @@ CompletionQueue::~CompletionQueue() {
 }
 
 std::size_t CompletionQueue::take(std::span<WorkCompletion> out) {
+  if (!notable_.load(std::memory_order_acquire)) return 0;
   const std::scoped_lock guard(lock_);
   if (overrun_) {
     throw Error(EOVERFLOW,
@@ -38,6 +39,7 @@ std::size_t CompletionQueue::take(std::span<WorkCompletion> out) {
   std::size_t count = 0;
   while (count < out.size() && head_ != tail_) out[count++] = ring_[head_++ & mask_];
   polled_ |= count != 0;
+  notable_.store(head_ != tail_, std::memory_order_relaxed);
   return count;
 }
 
@@ -45,8 +47,12 @@ std::size_t CompletionQueue::poll(std::span<WorkCompletion> out) {
   context_.try_progress();
   const std::size_t count = take(out);
   if (count != 0) {
-    idle_polls_ = 0;
-  } else if (++idle_polls_ > patient_polls && idle_polls_ % polls_per_yield == 0) [[unlikely]] {
+    idle_polls_.store(0, std::memory_order_relaxed);
+    return count;
+  }
+  const std::uint32_t idle = idle_polls_.load(std::memory_order_relaxed) + 1;
+  idle_polls_.store(idle, std::memory_order_relaxed);
+  if (idle > patient_polls && idle % polls_per_yield == 0) [[unlikely]] {
     ::sched_yield();
   }
   return count;
@@ -101,6 +107,7 @@ void CompletionQueue::push(const WorkCompletion& completion) noexcept {
     } else {
       ring_[tail_++ & mask_] = completion;
     }
+    notable_.store(true, std::memory_order_release);
     event =
         armed_ == Armed::any || (armed_ == Armed::solicited &&
                                  (completion.solicited || completion.status != WcStatus::success));

@@ -1,6 +1,7 @@
 // Completion queues.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -56,9 +57,11 @@ class CompletionQueue {
   std::uint32_t mask_;
   std::uint32_t head_ = 0;
   std::uint32_t tail_ = 0;
-  std::uint32_t idle_polls_ = 0;
-  std::uint32_t announced_ = 0;  ///< tail_ at the last event
-  bool polled_ = false;          ///< something was taken since then
+  /// Something is queued, or was lost: an empty poll looks here without the lock.
+  std::atomic<bool> notable_{false};
+  std::atomic<std::uint32_t> idle_polls_{0};  ///< roughly, when several threads poll
+  std::uint32_t announced_ = 0;               ///< tail_ at the last event
+  bool polled_ = false;                       ///< something was taken since then
   bool overrun_ = false;
   Armed armed_ = Armed::no;
   Handler handler_ = nullptr;
