@@ -63,12 +63,7 @@ void raise(void* arg, hca::emu::QpEvent event) {
   constexpr std::array types{IBV_EVENT_COMM_EST, IBV_EVENT_SQ_DRAINED,
                              IBV_EVENT_QP_LAST_WQE_REACHED, IBV_EVENT_QP_ACCESS_ERR,
                              IBV_EVENT_QP_REQ_ERR};
-  if (event == hca::emu::QpEvent::send_queue_drained && qp.attr.en_sqd_async_notify == 0) return;
-  // Raised when data comes before the program has seen RTR's end: only then is it news.
-  if (event == hca::emu::QpEvent::communication_established &&
-      qp.core->state() != hca::emu::QpState::rtr) {
-    return;
-  }
+  if (event == hca::emu::QpEvent::send_queue_drained && !qp.tells_drained) return;
   ibv_async_event async{};
   async.element.qp = &qp.qp_base;
   async.event_type = types[static_cast<std::size_t>(event)];
@@ -290,9 +285,7 @@ int modify_qp(ibv_qp* which, ibv_qp_attr* attr, int mask) {
     check_attributes(which->qp_type, from, to, mask);
     ibv_qp_attr merged = qp.attr;
     if (to != IBV_QPS_RESET && to != IBV_QPS_ERR) merge(merged, *attr, mask);
-    if (to == IBV_QPS_SQD && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0) {
-      qp.attr.en_sqd_async_notify = attr->en_sqd_async_notify;
-    }
+    if (to == IBV_QPS_SQD && from != to) qp.tells_drained = merged.en_sqd_async_notify != 0;
     qp.core->modify(state, core_attributes(qp, merged));
     qp.attr = to == IBV_QPS_RESET ? ibv_qp_attr{} : merged;
     if (to == IBV_QPS_RESET) qp.attr.path_mtu = IBV_MTU_4096;

@@ -3,6 +3,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -27,6 +28,7 @@ struct QueuePair : ibv_qp_ex {
   std::unique_ptr<hca::emu::QueuePair> core;
   ibv_qp_attr attr{};  ///< as modified last
   ibv_qp_init_attr init{};
+  std::atomic<bool> tells_drained{false};       ///< that the send queue is drained: asked for
   std::shared_ptr<WorkRequestBuilder> builder;  ///< null: no ibv_wr_* calls were asked for
   UnacknowledgedEvents async_events;
 };

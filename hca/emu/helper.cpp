@@ -38,7 +38,7 @@ long futex(std::atomic<std::uint32_t>& word, int op, std::uint32_t value,
 }  // namespace
 
 void Helper::start() noexcept {
-  if (thread_.joinable()) return;
+  if (started_.exchange(true)) return;
   pid_ = ::getpid();
   seen_ = context_.segment_.header().bell.load(std::memory_order_seq_cst);
   // The application's signals are the application's: none is delivered to this thread.
@@ -50,7 +50,7 @@ void Helper::start() noexcept {
     thread_ = std::thread([this] { run(); });
     ::pthread_setname_np(thread_.native_handle(), "weft-helper");
   } catch (const std::system_error&) {
-    // No thread to be had: see the header.
+    started_.store(false);  // no thread to be had: see the header
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

@@ -39,6 +39,7 @@ class Helper {
 
   Context& context_;
   std::thread thread_;
+  std::atomic<bool> started_{false};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> deep_sleep_{false};  ///< until somebody rings
   int event_fd_ = -1;

@@ -160,6 +160,7 @@ class QueuePair final : public ReceiveEnd, private Waiter {
   bool take_receive(std::uint64_t& wr_id, SgeMemory* memory, bool& sound) noexcept;
   void write_grh(std::uint64_t length) noexcept;
   void raise(QpEvent event) noexcept;
+  void establish() noexcept;
   [[nodiscard]] bool receives() const noexcept;
   [[nodiscard]] Request& slot(std::uint32_t index) noexcept {
     return requests_[index & (requests_.size() - 1)];

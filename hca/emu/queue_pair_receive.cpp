@@ -22,6 +22,13 @@ void QueuePair::post_recv(const RecvWr& wr) {
   flush_receives();
 }
 
+void QueuePair::establish() noexcept {
+  // News only for a program that has not gone on to RTS by itself.
+  if (!std::exchange(established_, true) && state() == QpState::rtr) {
+    raise(QpEvent::communication_established);
+  }
+}
+
 bool QueuePair::receives() const noexcept {
   const QpState now = state();
   return now == QpState::rtr || now == QpState::rts || now == QpState::sqd;
@@ -45,7 +52,7 @@ WcStatus QueuePair::begin(const Link& link, std::uint64_t length,
   } else if (&link != link_.get() || (type_ == QpType::rc && envelope.psn != expected_psn_)) {
     return WcStatus::retry_exc_err;
   }
-  if (!std::exchange(established_, true)) raise(QpEvent::communication_established);
+  establish();
   if (envelope.invalidate) {
     const Region* region = context_.domain().find(envelope.immediate.data);
     if (region == nullptr || region->pd != pd_.number() ||
@@ -121,7 +128,7 @@ WcStatus QueuePair::admit(const Link& link, std::uint32_t psn, Access need,
                           std::uint32_t& pd) noexcept {
   if (!receives() || type_ == QpType::ud || &link != link_.get()) return WcStatus::retry_exc_err;
   if (type_ == QpType::rc && psn != expected_psn_) return WcStatus::retry_exc_err;
-  if (!std::exchange(established_, true)) raise(QpEvent::communication_established);
+  establish();
   const bool returns_data = need != Access::remote_write;
   if (returns_data && (type_ == QpType::uc || attributes_.max_served_reads == 0)) {
     refused(WcStatus::rem_inv_req_err);

@@ -100,6 +100,7 @@ TEST_F(VerbsQp, EveryOperationOfRcArrives) {
 
   const std::uint64_t start = 40;
   std::memcpy(right->memory.data(), &start, 8);
+  right->hand_over();
   ibv_send_wr add = request(IBV_WR_ATOMIC_FETCH_AND_ADD);
   add.wr.atomic.remote_addr = right->address();
   add.wr.atomic.rkey = right->mr->rkey;
