@@ -54,8 +54,8 @@ WEFT_EXPORT ibv_device** ibv_get_device_list(int* num_devices) {
   int count = 0;
   ibv_device** others = real.or_else(static_cast<ibv_device**>(nullptr), &count);
   if (others == nullptr) count = 0;  // no device of the machine's, or no way to look: only ours
-  auto* list = static_cast<DeviceList*>(std::malloc(
-      sizeof(DeviceList) + (static_cast<std::size_t>(count) + 2) * sizeof(ibv_device*)));
+  const std::size_t shown = static_cast<std::size_t>(count) + 2;  // ours, and the null at the end
+  auto* list = static_cast<DeviceList*>(std::malloc(sizeof(DeviceList) + shown * sizeof(void*)));
   if (list == nullptr) {
     errno = ENOMEM;
     return nullptr;
