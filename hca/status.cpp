@@ -24,6 +24,8 @@ const char* to_string(WcStatus status) noexcept {
       return "transport retry counter exceeded";
     case WcStatus::rnr_retry_exc_err:
       return "RNR retry counter exceeded";
+    case WcStatus::mw_bind_err:
+      return "memory bind operation error";
   }
   return "unknown status";
 }

@@ -19,6 +19,7 @@ enum class WcStatus : std::uint8_t {
   rem_op_err,         ///< the responder failed while it worked
   retry_exc_err,      ///< the peer is dead or does not answer
   rnr_retry_exc_err,  ///< the peer had no receive posted
+  mw_bind_err,        ///< a memory window cannot be bound like that
 };
 
 /// Name of a status, as `ibv_wc_status_str` would give it.

@@ -13,7 +13,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export HOME=${HOME:-$build} LC_ALL=C.UTF-8
 exec </dev/null
 
-build_packages="g++ make autoconf automake libtool pkgconf libhwloc-dev libucx-dev libopenmpi-dev
+build_packages="g++ make autoconf automake libtool pkgconf libhwloc-dev libibverbs-dev libucx-dev libopenmpi-dev
   openmpi-bin libcli11-dev libfmt-dev python3"
 
 say() { printf '==> %s\n' "$*"; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <mutex>
 #include <utility>
 
@@ -326,6 +327,41 @@ void Context::look_for_the_dead() {
 }
 
 // ---- events ------------------------------------------------------------------------------------
+
+std::array<std::byte, 16> Context::gid() const noexcept {
+  std::array<std::byte, 16> gid{std::byte{0xfe}, std::byte{0x80}};
+  std::memcpy(gid.data() + 8, &address().host, 8);
+  gid[8] |= std::byte{2};  // a GUID given out locally
+  return gid;
+}
+
+void Context::expect_events(int count) noexcept {
+  if (events_expected_.fetch_add(count) + count == 0 || count < 0) return;
+  helper_.start();
+  // What came in before the mark was set is looked at here, what comes later rings.
+  if (!arm_helper()) Helper::ring(segment_.header());
+}
+
+/// False when there is work already.
+bool Context::arm_helper() noexcept {
+  SegmentHeader& header = segment_.header();
+  header.armed.store(1, std::memory_order_seq_cst);
+  // As in arm().
+  membarrier();
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const std::scoped_lock guard(engine_.lock());
+  for (const auto& link : links_) {
+    if (link->outstanding() != 0) Helper::wake(*link->header_);
+  }
+  return !engine_.has_work() && header.port_changes.load(std::memory_order_relaxed) ==
+                                    accepted_changes_.load(std::memory_order_relaxed);
+}
+
+void Context::attend_to_the_dead() noexcept {
+  if (!progress_lock_.try_lock()) return;
+  look_for_the_dead();
+  progress_lock_.unlock();
+}
 
 int Context::event_fd() {
   return helper_.event_fd();

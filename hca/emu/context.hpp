@@ -1,10 +1,12 @@
 // Context: one open of the emulated HCA by one process.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -90,6 +92,37 @@ class Context {
     return events;
   }
 
+  /// progress() unless another thread is at it. For contexts that several threads use: all of them
+  /// must call this.
+  unsigned try_progress() {
+    if (!progress_lock_.try_lock()) return 0;
+    const unsigned events = progress();
+    progress_lock_.unlock();
+    return events;
+  }
+
+  /// The QP numbers of this context have this in their upper bits.
+  [[nodiscard]] std::uint32_t qp_base() const noexcept { return device_.entry() << qp_index_bits; }
+  /// The context that a QP number belongs to; nothing when there is none.
+  [[nodiscard]] std::optional<Address> owner_of_qp(std::uint32_t number) const noexcept {
+    return device_.address_of(number >> qp_index_bits);
+  }
+  /// The device's GID: link-local, the same for all contexts of a node.
+  [[nodiscard]] std::array<std::byte, 16> gid() const noexcept;
+
+  /// The helper thread executes peers' requests even while nobody calls progress().
+  void start_helper() noexcept { helper_.start(); }
+  /// Has the helper look after what waits for room or time, in case nobody calls progress().
+  void watch() noexcept { helper_.watch(); }
+  /// A completion queue waits for its event (count 1) or has had it (-1): while one waits, peers
+  /// that post wake the helper.
+  void expect_events(int count) noexcept;
+  /// Something was posted: when this process may be about to sleep, nobody would look whether its
+  /// peer attends, so that peer's helper is woken now. Under the engine's lock.
+  void wake_peer(const Link& link) const noexcept {
+    if (events_expected_.load(std::memory_order_relaxed) > 0) Helper::wake(*link.header_);
+  }
+
   /// A descriptor that becomes readable when there is work for progress() after arm().
   int event_fd();
   /// False when there is work already (call progress() first). Thread-safe towards peers only.
@@ -105,6 +138,8 @@ class Context {
   void look_around(bool idle);
   void look_at_stalled_peers();
   void look_for_the_dead();
+  bool arm_helper() noexcept;
+  void attend_to_the_dead() noexcept;
   void heat(Link& link);
   void cool_idle_links();
   bool probe_cold_link();
@@ -134,6 +169,8 @@ class Context {
   std::uint64_t next_stall_look_ = 0;
   std::uint64_t next_death_look_ = 0;
   std::size_t cold_probe_ = 0;
+  SpinLock progress_lock_;
+  std::atomic<int> events_expected_{0};
   SlotPool am_slots_;
   AmHandler am_handler_ = nullptr;
   void* am_arg_ = nullptr;

@@ -247,6 +247,17 @@ void DeviceFile::announce(const Address& address, const std::string& purpose) {
        path_ + ": all " + std::to_string(directory_entries) + " directory entries are taken");
 }
 
+std::optional<Address> DeviceFile::address_of(std::uint32_t entry) const noexcept {
+  if (entry >= directory_entries) return std::nullopt;
+  const Shared::Entry& found = shared_->directory[entry];
+  const std::uint64_t tag = found.tag.load(std::memory_order_acquire);
+  if (tag == 0) return std::nullopt;
+  const Address address = found.address;
+  // An entry that is just being written names another process, or none: who connects will see.
+  if ((ProcessId{address.pid, address.start_time}.tag()) != tag) return std::nullopt;
+  return address;
+}
+
 std::span<std::byte> DeviceFile::memory() const noexcept {
   return {shared_->memory, bytes_ - sizeof(Shared)};
 }

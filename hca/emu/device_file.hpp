@@ -78,6 +78,11 @@ class DeviceFile {
   /// Enters a context in the directory.
   void announce(const Address& address, const std::string& purpose);
 
+  /// The context's place in the directory, from announce() on.
+  [[nodiscard]] std::uint32_t entry() const noexcept { return entry_; }
+  /// The context at a place in the directory; nothing when there is none.
+  [[nodiscard]] std::optional<Address> address_of(std::uint32_t entry) const noexcept;
+
   [[nodiscard]] std::span<std::byte> memory() const noexcept;
   /// Allocates `bytes` (rounded up to units) of zeroed device memory for this process. What dead
   /// processes left is taken back first when there is not enough.

@@ -43,7 +43,53 @@ unsigned Engine::advance() noexcept {
     if (!link->reads_.empty()) moved += send_read_data(*link);
     if (link->writes_ != nullptr) moved += send_writes(*link);
   }
+  if (!waiters_.empty()) moved += proceed();
   return moved;
+}
+
+bool Engine::has_work() const noexcept {
+  return waiting() != 0 || std::any_of(links_.begin(), links_.end(), [](const Link* link) {
+           return link->own_port_ != nullptr && link->incoming_wire_.peek() != nullptr;
+         });
+}
+
+void Engine::await(Waiter* waiter) {
+  if (waiter->waits_) return;
+  waiter->waits_ = true;
+  waiters_.push_back(waiter);
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Engine::forget(Waiter* waiter) noexcept {
+  if (!waiter->waits_) return;
+  waiter->waits_ = false;
+  std::erase(waiters_, waiter);
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+unsigned Engine::proceed() noexcept {
+  // Who is called may wait again, or make others wait.
+  called_.swap(waiters_);
+  waiting_.fetch_sub(static_cast<std::uint32_t>(called_.size()), std::memory_order_relaxed);
+  for (Waiter* waiter : called_) {
+    waiter->waits_ = false;
+    if (waiter->proceed()) await(waiter);
+  }
+  called_.clear();
+  return 0;
+}
+
+void Engine::abandon(Operation* op) noexcept {
+  Link& link = *op->link;
+  for (Operation** at = &link.writes_; *at != nullptr; at = &(*at)->next) {
+    if (*at != op) continue;
+    *at = op->next;
+    if (link.writes_end_ == &op->next) link.writes_end_ = at;
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
+    break;
+  }
+  operations_.leave(op);
+  link.unacked_.fetch_sub(1, std::memory_order_release);
 }
 
 unsigned Engine::complete() noexcept {

@@ -18,16 +18,55 @@
 
 namespace weft::hca::emu {
 
-/// Where the sends to one QP go. Called under the engine's lock, in whatever thread runs it.
+/// Where the requests to one QP go. Called under the engine's lock, in whatever thread runs it.
+/// A status other than success is what the requester gets: rnr_retry_exc_err when nothing is posted
+/// to receive into, retry_exc_err when a QP in this state would not answer at all.
 class ReceiveEnd {
  public:
   virtual ~ReceiveEnd() = default;
-  /// A message of `length` bytes begins. success: place() and end() follow; anything else is the
-  /// status that the sender gets (rnr_retry_exc_err: nothing is posted to receive into).
-  virtual WcStatus begin(const Link& link, std::uint64_t length) noexcept = 0;
+  /// A message of `length` bytes begins. success: place() and end() follow.
+  virtual WcStatus begin(const Link& link, std::uint64_t length,
+                         const Envelope& envelope) noexcept = 0;
   virtual void place(std::span<const std::byte> piece) noexcept = 0;
-  virtual void end(Immediate immediate) noexcept = 0;
+  virtual void end(const Envelope& envelope) noexcept = 0;
+
+  /// Whether an RDMA or atomic request may be executed now. `pd`: where its key must belong.
+  virtual WcStatus admit(const Link& link, std::uint32_t psn, Access need,
+                         std::uint32_t& pd) noexcept = 0;
+  /// What was admitted has been executed; a WRITE of `length` bytes with an immediate takes a
+  /// receive.
+  virtual WcStatus executed(std::uint64_t length, const Envelope& envelope) noexcept = 0;
+  /// What was admitted is refused with `status`.
+  virtual void refused(WcStatus status) noexcept = 0;
+  [[nodiscard]] virtual std::uint8_t rnr_timer() const noexcept = 0;
 };
+
+/// Who waits for room, for an answer or for a time to come.
+class Waiter {
+ public:
+  virtual ~Waiter() = default;
+  /// Called at the end of a pass, under the engine's lock; true to be called again after the next.
+  virtual bool proceed() noexcept = 0;
+
+ private:
+  friend class Engine;
+  bool waits_ = false;
+};
+
+/// An RDMA or atomic request that came from a peer.
+struct RemoteRequest {
+  std::uint64_t addr;
+  std::uint64_t length;
+  std::uint32_t rkey;
+  std::uint32_t flags;
+  std::uint16_t qp;
+  Access need;
+};
+
+/// QP numbers within a context; 0 and 1 are the special QPs of the specification.
+constexpr std::uint32_t first_qp = 2;
+constexpr std::uint32_t qp_index_bits = 14;
+constexpr std::uint32_t max_qps = (1u << qp_index_bits) - first_qp;
 
 class Engine {
  public:
@@ -44,6 +83,8 @@ class Engine {
   [[nodiscard]] std::uint32_t waiting() const noexcept {
     return waiting_.load(std::memory_order_relaxed);
   }
+  /// Whether a pass would find something to do. Under the lock.
+  [[nodiscard]] bool has_work() const noexcept;
   [[nodiscard]] bool has_completed() const noexcept {
     return completed_flag_.load(std::memory_order_acquire);
   }
@@ -61,21 +102,36 @@ class Engine {
   /// Ends whatever uses the key (called with the domain's lock held).
   void drop_key(std::uint32_t key) noexcept;
   /// The memory of a scatter-gather list; null when a key does not cover its piece.
-  std::shared_ptr<const SgeList> local_memory(std::span<const Sge> sges, Access need,
-                                              std::uint32_t pd) const;
+  bool resolve(SgeMemory& memory, std::span<const Sge> sges, Access need, std::uint32_t pd) const {
+    return memory.resolve(domain_->keys_, sges, need, pd);
+  }
+  /// Has `waiter` called at the end of the next pass.
+  void await(Waiter* waiter);
+  void forget(Waiter* waiter) noexcept;
+  /// Takes back an operation that was posted: it is not completed and touches no memory any more.
+  void abandon(Operation* op) noexcept;
   /// Number of a new QP whose sends go to `end`; 0 when all are taken.
   std::uint32_t add_receive_end(ReceiveEnd* end);
   void remove_receive_end(std::uint32_t qp) noexcept;
   /// Completes a dead peer's operations with retry_exc_err and forgets what it asked for.
   void fail_link(Link& link) noexcept;
 
-  // Posting; each takes the lock.
+  // Posting under the lock on a link that is alive; false when there is no room.
+  bool place_read(Link& link, Operation* op, const LocalMemory& local, const RemoteMemory& remote,
+                  std::uint64_t length, const Envelope& envelope);
+  bool place_write(Link& link, Operation* op, const LocalMemory& local, const RemoteMemory& remote,
+                   std::uint64_t length, const Envelope& envelope);
+  bool place_send(Link& link, Operation* op, const LocalMemory& local, std::uint64_t length,
+                  const Envelope& envelope);
+  bool place_atomic(Link& link, Operation* op, AtomicOp code, std::uint32_t size,
+                    const RemoteMemory& remote, std::uint64_t operand, std::uint64_t compare,
+                    const Envelope& envelope);
+
+  // Posting for who does not hold the lock.
   bool post_read(Link& link, Operation* op, const LocalMemory& local, const RemoteMemory& remote,
                  std::uint64_t length);
   bool post_write(Link& link, Operation* op, const LocalMemory& local, const RemoteMemory& remote,
                   std::uint64_t length);
-  bool post_send(Link& link, Operation* op, const LocalMemory& local, std::uint64_t length,
-                 std::uint32_t qp, Immediate immediate);
   bool post_write_short(Link& link, Operation* op, const void* data, std::uint32_t length,
                         const RemoteMemory& remote);
   bool post_atomic(Link& link, Operation* op, AtomicOp code, std::uint32_t size,
@@ -83,7 +139,7 @@ class Engine {
 
  private:
   // As initiator.
-  bool queue_stream(Link& link, Operation* op);
+  void queue_stream(Link& link, Operation* op);
   static bool is_waiting(const Link& link, const Operation* op) noexcept;
   bool may_post(Link& link) noexcept;
   bool start(Link& link, Operation* op, Operation::Kind kind, const LocalMemory& local,
@@ -101,10 +157,14 @@ class Engine {
   void serve_write_inline(Link& link, const Line* line, std::size_t length) noexcept;
   void serve_write_data(Link& link, const Line* line) noexcept;
   void serve_read_request(Link& link, const Line* line) noexcept;
-  void serve_send_data(Link& link, const Line* line) noexcept;
+  void serve_send(Link& link, Line* line, std::size_t length) noexcept;
   void serve_atomic(Link& link, const Line* line) noexcept;
   unsigned send_read_data(Link& link) noexcept;
-  void acknowledge(Link& link, std::uint32_t op, WcStatus status) noexcept;
+  ReceiveEnd* receive_end(std::uint16_t qp) const noexcept;
+  WcStatus admit(const Link& link, const RemoteRequest& request, const Region*& region) noexcept;
+  WcStatus executed(const RemoteRequest& request, const Envelope& envelope) noexcept;
+  unsigned proceed() noexcept;
+  void acknowledge(Link& link, std::uint32_t op, WcStatus status, std::uint16_t qp = 0) noexcept;
   template <class Fields>
   void answer(Link& link, WireOp op, const Fields& fields) noexcept;
   void send_answers(Link& link) noexcept;
@@ -118,6 +178,8 @@ class Engine {
   SlotPool large_slots_;
   OperationTable operations_;
   std::vector<Link*> links_;
+  std::vector<Waiter*> waiters_;
+  std::vector<Waiter*> called_;            ///< those of this pass
   std::vector<ReceiveEnd*> receive_ends_;  ///< by QP number, from 2 on (0 and 1 are special QPs)
   std::atomic<std::uint32_t> waiting_{0};
   Operation* completed_ = nullptr;

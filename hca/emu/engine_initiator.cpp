@@ -24,6 +24,7 @@ bool Engine::start(Link& link, Operation* op, Operation::Kind kind, const LocalM
   op->remote_addr = remote.addr;
   op->rkey = remote.rkey;
   op->link = &link;
+  op->envelope = {};
   op->next = nullptr;
   op->status = WcStatus::success;
   return operations_.enter(op);
@@ -39,6 +40,10 @@ void Engine::finish(Operation* op, WcStatus status) noexcept {
   op->link->unacked_.fetch_sub(1, std::memory_order_release);
   op->status = status;
   op->next = nullptr;
+  if (op->in_engine) {
+    op->done(op, status);
+    return;
+  }
   *completed_end_ = op;
   completed_end_ = &op->next;
   completed_flag_.store(true, std::memory_order_release);
@@ -65,11 +70,27 @@ bool Engine::post_read(Link& link, Operation* op, const LocalMemory& local,
     refuse(op);
     return true;
   }
+  return place_read(link, op, local, remote, length, {});
+}
+
+namespace {
+std::uint32_t flags_of(const Envelope& envelope) noexcept {
+  return (envelope.psn << RequestFlags::psn_shift) |
+         (envelope.immediate.present ? RequestFlags::immediate : 0) |
+         (envelope.solicited ? RequestFlags::solicited : 0) |
+         (envelope.invalidate ? RequestFlags::invalidate : 0);
+}
+}  // namespace
+
+bool Engine::place_read(Link& link, Operation* op, const LocalMemory& local,
+                        const RemoteMemory& remote, std::uint64_t length,
+                        const Envelope& envelope) {
   if (link.writes_ != nullptr || !may_post(link)) return false;
   Line* line = link.wire_.reserve(sizeof(ReadLine));
   if (line == nullptr || !start(link, op, Operation::Kind::read, local, remote, length))
     return false;
-  write_fields(line, ReadLine{remote.addr, length, op->id, remote.rkey, is_coarse(local)});
+  write_fields(line, ReadLine{remote.addr, length, op->id, remote.rkey, flags_of(envelope),
+                              envelope.qp, is_coarse(local)});
   link.wire_.publish(line, raw(WireOp::read_request), 0, sizeof(ReadLine));
   started(link, false);
   link.ring_if_cold();
@@ -84,6 +105,12 @@ bool Engine::post_write(Link& link, Operation* op, const LocalMemory& local,
     refuse(op);
     return true;
   }
+  return place_write(link, op, local, remote, length, {});
+}
+
+bool Engine::place_write(Link& link, Operation* op, const LocalMemory& local,
+                         const RemoteMemory& remote, std::uint64_t length,
+                         const Envelope& envelope) {
   if (!may_post(link)) return false;
   if (length <= WireLimits::max_write_short && link.writes_ == nullptr) {
     const std::size_t bytes = sizeof(WriteLine) + length;
@@ -91,8 +118,10 @@ bool Engine::post_write(Link& link, Operation* op, const LocalMemory& local,
     if (line == nullptr || !start(link, op, Operation::Kind::write, local, remote, length)) {
       return false;
     }
-    write_fields(line, WriteLine{remote.addr, length, op->id, remote.rkey, 0,
-                                 static_cast<std::uint32_t>(length), 1, 1});
+    write_fields(line, WriteLine{remote.addr, length, op->id, remote.rkey,
+                                 static_cast<std::uint32_t>(length), envelope.immediate.data,
+                                 flags_of(envelope) | RequestFlags::first | RequestFlags::last, 0,
+                                 envelope.qp});
     gather(local, 0, {line->payload + sizeof(WriteLine), length});
     op->moved = length;
     link.wire_.publish(line, raw(WireOp::write_inline), 0, bytes);
@@ -101,30 +130,41 @@ bool Engine::post_write(Link& link, Operation* op, const LocalMemory& local,
     return true;
   }
   if (!start(link, op, Operation::Kind::write, local, remote, length)) return false;
-  return queue_stream(link, op);
+  op->envelope = envelope;
+  queue_stream(link, op);
+  return true;
 }
 
-bool Engine::post_send(Link& link, Operation* op, const LocalMemory& local, std::uint64_t length,
-                       std::uint32_t qp, Immediate immediate) {
-  std::unique_lock guard(lock());
-  if (!link.alive()) {
-    guard.unlock();
-    refuse(op);
+bool Engine::place_send(Link& link, Operation* op, const LocalMemory& local, std::uint64_t length,
+                        const Envelope& envelope) {
+  if (!may_post(link)) return false;
+  if (length <= WireLimits::max_write_short && link.writes_ == nullptr) {
+    const std::size_t bytes = sizeof(SendLine) + length;
+    Line* line = link.wire_.reserve(bytes);
+    if (line == nullptr || !start(link, op, Operation::Kind::send, local, {}, length)) return false;
+    write_fields(
+        line, SendLine{length, op->id, static_cast<std::uint32_t>(length), envelope.immediate.data,
+                       flags_of(envelope) | RequestFlags::first | RequestFlags::last,
+                       envelope.source_qp, envelope.qkey, 0, envelope.qp});
+    gather(local, 0, {line->payload + sizeof(SendLine), length});
+    op->moved = length;
+    link.wire_.publish(line, raw(WireOp::send_inline), 0, bytes);
+    started(link, true);
+    link.ring_if_cold();
     return true;
   }
-  if (!may_post(link) || !start(link, op, Operation::Kind::send, local, {}, length)) return false;
-  op->qp = qp;
-  op->immediate = immediate;
-  return queue_stream(link, op);
+  if (!start(link, op, Operation::Kind::send, local, {}, length)) return false;
+  op->envelope = envelope;
+  queue_stream(link, op);
+  return true;
 }
 
-bool Engine::queue_stream(Link& link, Operation* op) {
+void Engine::queue_stream(Link& link, Operation* op) {
   *link.writes_end_ = op;
   link.writes_end_ = &op->next;
   waiting_.fetch_add(1, std::memory_order_relaxed);
   started(link, true);
   send_writes(link);
-  return true;
 }
 
 bool Engine::post_write_short(Link& link, Operation* op, const void* data, std::uint32_t length,
@@ -148,8 +188,8 @@ bool Engine::post_write_short(Link& link, Operation* op, const void* data, std::
   } else {
     ++link.uncounted_posted_;
   }
-  write_fields(line, WriteLine{remote.addr, length, op != nullptr ? op->id : 0, remote.rkey, 0,
-                               length, 1, 1});
+  write_fields(line, WriteLine{remote.addr, length, op != nullptr ? op->id : 0, remote.rkey, length,
+                               0, RequestFlags::first | RequestFlags::last, 0, 0});
   if (length != 0) std::memcpy(line->payload + sizeof(WriteLine), data, length);
   link.wire_.publish(line, raw(WireOp::write_inline), 0, bytes);
   started(link, true);
@@ -165,6 +205,12 @@ bool Engine::post_atomic(Link& link, Operation* op, AtomicOp code, std::uint32_t
     refuse(op);
     return true;
   }
+  return place_atomic(link, op, code, size, remote, operand, compare, {});
+}
+
+bool Engine::place_atomic(Link& link, Operation* op, AtomicOp code, std::uint32_t size,
+                          const RemoteMemory& remote, std::uint64_t operand, std::uint64_t compare,
+                          const Envelope& envelope) {
   if (link.writes_ != nullptr || !may_post(link)) return false;
   Line* line = link.wire_.reserve(sizeof(AtomicLine));
   if (line == nullptr) return false;
@@ -173,9 +219,9 @@ bool Engine::post_atomic(Link& link, Operation* op, AtomicOp code, std::uint32_t
   } else {
     ++link.uncounted_posted_;
   }
-  write_fields(line,
-               AtomicLine{remote.addr, operand, compare, op != nullptr ? op->id : 0, remote.rkey,
-                          static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(size)});
+  write_fields(line, AtomicLine{remote.addr, operand, compare, op != nullptr ? op->id : 0,
+                                remote.rkey, flags_of(envelope), envelope.qp,
+                                static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(size)});
   link.wire_.publish(line, raw(WireOp::atomic), 0, sizeof(AtomicLine));
   started(link, true);
   link.ring_if_cold();
@@ -196,13 +242,18 @@ unsigned Engine::send_writes(Link& link) noexcept {
       const std::uint32_t slot = acquire_slot(link, length);
       if (slot == SlotPool::none) return pieces;
       gather(op->local, op->moved, {own_.slot(slot).data(), length});
+      const Envelope& envelope = op->envelope;
+      const std::uint32_t flags = flags_of(envelope) | (op->moved == 0 ? RequestFlags::first : 0) |
+                                  (length == remaining ? RequestFlags::last : 0);
       if (op->kind == Operation::Kind::send) {
-        write_fields(line, SendLine{remaining, op->id, op->qp, slot, length, op->immediate.data,
-                                    op->moved == 0, length == remaining, op->immediate.present});
+        write_fields(line, SendLine{remaining, op->id, length, envelope.immediate.data, flags,
+                                    envelope.source_qp, envelope.qkey,
+                                    static_cast<std::uint16_t>(slot), envelope.qp});
         link.wire_.publish(line, raw(WireOp::send_data), 0, sizeof(SendLine));
       } else {
-        write_fields(line, WriteLine{op->remote_addr + op->moved, remaining, op->id, op->rkey, slot,
-                                     length, op->moved == 0, length == remaining});
+        write_fields(line, WriteLine{op->remote_addr + op->moved, remaining, op->id, op->rkey,
+                                     length, envelope.immediate.data, flags,
+                                     static_cast<std::uint16_t>(slot), envelope.qp});
         link.wire_.publish(line, raw(WireOp::write_data), 0, sizeof(WriteLine));
       }
       link.ring_if_cold();
@@ -258,6 +309,7 @@ void Engine::take_ack(Link& link, const Line* line) noexcept {
   } else if (status == WcStatus::success) {
     return;
   }
+  op->rnr_timer = fields.rnr_timer;
   finish(op, status);
 }
 

@@ -16,9 +16,18 @@ constexpr unsigned lines_per_pass = 32;
 /// way).
 constexpr std::size_t answers_kept = 4 * WireLimits::max_unacked;
 
-/// QP numbers 0 and 1 are the special QPs of the specification.
-constexpr std::uint32_t first_qp = 2;
-constexpr std::uint32_t max_qps = 16384;
+bool has(std::uint32_t flags, std::uint32_t flag) noexcept {
+  return (flags & flag) != 0;
+}
+
+Envelope envelope_of(std::uint32_t flags, std::uint32_t immediate) noexcept {
+  Envelope envelope;
+  envelope.psn = flags >> RequestFlags::psn_shift;
+  envelope.immediate = {immediate, has(flags, RequestFlags::immediate)};
+  envelope.solicited = has(flags, RequestFlags::solicited);
+  envelope.invalidate = has(flags, RequestFlags::invalidate);
+  return envelope;
+}
 
 }  // namespace
 
@@ -51,7 +60,8 @@ void Engine::take_line(Link& link, Line* line, std::size_t length) noexcept {
       serve_write_data(link, line);
       break;
     case WireOp::send_data:
-      serve_send_data(link, line);
+    case WireOp::send_inline:
+      serve_send(link, line, length);
       break;
     case WireOp::read_request:
       serve_read_request(link, line);
@@ -86,55 +96,108 @@ void Engine::take_line(Link& link, Line* line, std::size_t length) noexcept {
   }
 }
 
+ReceiveEnd* Engine::receive_end(std::uint16_t qp) const noexcept {
+  const std::uint32_t index = qp - first_qp;
+  return index < receive_ends_.size() ? receive_ends_[index] : nullptr;
+}
+
+WcStatus Engine::admit(const Link& link, const RemoteRequest& request,
+                       const Region*& region) noexcept {
+  region = domain_->keys_.check(request.rkey, request.addr, request.length, request.need);
+  if (request.qp == 0) return region != nullptr ? WcStatus::success : WcStatus::rem_access_err;
+  ReceiveEnd* end = receive_end(request.qp);
+  if (end == nullptr) return WcStatus::retry_exc_err;
+  std::uint32_t pd = 0;
+  const WcStatus status =
+      end->admit(link, request.flags >> RequestFlags::psn_shift, request.need, pd);
+  if (status != WcStatus::success) return status;
+  if (region != nullptr && (region->pd != pd || (region->qp != 0 && region->qp != request.qp))) {
+    region = nullptr;
+  }
+  // No key is needed for no bytes (IB specification 9.4.3).
+  if (region != nullptr || request.length == 0) return WcStatus::success;
+  end->refused(WcStatus::rem_access_err);
+  return WcStatus::rem_access_err;
+}
+
+WcStatus Engine::executed(const RemoteRequest& request, const Envelope& envelope) noexcept {
+  ReceiveEnd* end = request.qp == 0 ? nullptr : receive_end(request.qp);
+  return end == nullptr ? WcStatus::success : end->executed(request.length, envelope);
+}
+
 void Engine::serve_write_inline(Link& link, const Line* line, std::size_t length) noexcept {
   const auto fields = read_fields<WriteLine>(line);
   WcStatus status = WcStatus::rem_access_err;
   if (sizeof(WriteLine) + fields.length <= length) {
-    if (const Region* region =
-            domain_->keys_.check(fields.rkey, fields.addr, fields.length, Access::remote_write)) {
-      scatter(memory_at(*region, fields.addr), 0,
-              {line->payload + sizeof(WriteLine), fields.length});
-      status = WcStatus::success;
+    const RemoteRequest request{fields.addr,  fields.length, fields.rkey,
+                                fields.flags, fields.qp,     Access::remote_write};
+    const Region* region = nullptr;
+    status = admit(link, request, region);
+    if (status == WcStatus::success) {
+      if (region != nullptr) {
+        scatter(memory_at(*region, fields.addr), 0,
+                {line->payload + sizeof(WriteLine), fields.length});
+      }
+      status = executed(request, envelope_of(fields.flags, fields.immediate));
     }
   }
-  acknowledge(link, fields.op, status);
+  acknowledge(link, fields.op, status, fields.qp);
 }
 
 void Engine::serve_write_data(Link& link, const Line* line) noexcept {
   const auto fields = read_fields<WriteLine>(line);
-  if (fields.first != 0) link.write_status_ = WcStatus::success;
+  const bool first = has(fields.flags, RequestFlags::first);
+  // The whole rest is checked with every piece: a write that cannot be done changes nothing.
+  const RemoteRequest request{fields.addr,  fields.remaining, fields.rkey,
+                              fields.flags, fields.qp,        Access::remote_write};
+  if (first) {
+    link.write_status_ = WcStatus::success;
+    link.write_length_ = fields.remaining;
+  }
   Slot* slot = slot_of(link, fields.slot, fields.length);
   if (slot == nullptr || fields.length > fields.remaining) {
     link.write_status_ = WcStatus::rem_inv_req_err;
   } else if (link.write_status_ == WcStatus::success) {
-    // The whole rest is checked with every piece: a write that cannot be done changes nothing.
-    if (const Region* region = domain_->keys_.check(fields.rkey, fields.addr, fields.remaining,
-                                                    Access::remote_write)) {
+    const Region* region = nullptr;
+    link.write_status_ = admit(link, request, region);
+    if (region != nullptr && link.write_status_ == WcStatus::success) {
       scatter(memory_at(*region, fields.addr), 0, {slot->data(), fields.length});
-    } else {
-      link.write_status_ = WcStatus::rem_access_err;
     }
   }
   // Release: our reads of the slot come before its owner fills it again.
   if (slot != nullptr) slot->busy.store(0, std::memory_order_release);
-  if (fields.last != 0) acknowledge(link, fields.op, link.write_status_);
+  if (!has(fields.flags, RequestFlags::last)) return;
+  if (link.write_status_ == WcStatus::success) {
+    RemoteRequest whole = request;
+    whole.length = link.write_length_;
+    link.write_status_ = executed(whole, envelope_of(fields.flags, fields.immediate));
+  }
+  acknowledge(link, fields.op, link.write_status_, fields.qp);
 }
 
-void Engine::serve_send_data(Link& link, const Line* line) noexcept {
+void Engine::serve_send(Link& link, Line* line, std::size_t length) noexcept {
   const auto fields = read_fields<SendLine>(line);
-  Slot* slot = slot_of(link, fields.slot, fields.length);
-  const bool sound = slot != nullptr && fields.length <= fields.remaining;
-  if (fields.first != 0) {
-    const std::uint32_t index = fields.qp - first_qp;
-    link.receiving_ = index < receive_ends_.size() ? receive_ends_[index] : nullptr;
+  const bool inlined = line->header.op == raw(WireOp::send_inline);
+  Slot* slot = inlined ? nullptr : slot_of(link, fields.slot, fields.length);
+  const std::byte* data = inlined           ? line->payload + sizeof(SendLine)
+                          : slot != nullptr ? slot->data()
+                                            : nullptr;
+  const bool sound = data != nullptr && fields.length <= fields.remaining &&
+                     (!inlined || sizeof(SendLine) + fields.length <= length);
+  Envelope envelope = envelope_of(fields.flags, fields.immediate);
+  envelope.source_qp = fields.source_qp;
+  envelope.qkey = fields.qkey;
+  if (has(fields.flags, RequestFlags::first)) {
+    link.receiving_ = receive_end(fields.qp);
     link.send_left_ = fields.remaining;
-    link.send_status_ = link.receiving_ != nullptr ? link.receiving_->begin(link, fields.remaining)
-                                                   : WcStatus::rem_inv_req_err;
+    link.send_status_ = link.receiving_ != nullptr
+                            ? link.receiving_->begin(link, fields.remaining, envelope)
+                            : WcStatus::retry_exc_err;
   }
   // The length was promised by the first piece; one that says otherwise is from no peer of ours.
   if (link.send_status_ == WcStatus::success && link.receiving_ != nullptr) {
     if (sound && fields.remaining == link.send_left_) {
-      link.receiving_->place({slot->data(), fields.length});
+      link.receiving_->place({data, fields.length});
       link.send_left_ -= fields.length;
     } else {
       link.send_status_ = WcStatus::rem_inv_req_err;
@@ -142,17 +205,12 @@ void Engine::serve_send_data(Link& link, const Line* line) noexcept {
   }
   // Release: our reads of the slot come before its owner fills it again.
   if (slot != nullptr) slot->busy.store(0, std::memory_order_release);
-  if (fields.last == 0) return;
+  if (!has(fields.flags, RequestFlags::last)) return;
   if (link.receiving_ != nullptr && link.send_status_ == WcStatus::success) {
-    link.receiving_->end({fields.immediate, fields.has_immediate != 0});
+    link.receiving_->end(envelope);
   }
   link.receiving_ = nullptr;
-  acknowledge(link, fields.op, link.send_status_);
-}
-
-std::shared_ptr<const SgeList> Engine::local_memory(std::span<const Sge> sges, Access need,
-                                                    std::uint32_t pd) const {
-  return SgeList::make(domain_->keys_, sges, need, pd);
+  acknowledge(link, fields.op, link.send_status_, fields.qp);
 }
 
 std::uint32_t Engine::add_receive_end(ReceiveEnd* end) {
@@ -172,7 +230,7 @@ void Engine::remove_receive_end(std::uint32_t qp) noexcept {
   for (Link* link : links_) {
     if (link->receiving_ == receive_ends_[qp - first_qp]) {
       link->receiving_ = nullptr;
-      link->send_status_ = WcStatus::rem_inv_req_err;
+      link->send_status_ = WcStatus::retry_exc_err;
     }
   }
   receive_ends_[qp - first_qp] = nullptr;
@@ -180,18 +238,22 @@ void Engine::remove_receive_end(std::uint32_t qp) noexcept {
 
 void Engine::serve_read_request(Link& link, const Line* line) noexcept {
   const auto fields = read_fields<ReadLine>(line);
-  const Region* region =
-      domain_->keys_.check(fields.rkey, fields.addr, fields.length, Access::remote_read);
-  if (region == nullptr) {
-    acknowledge(link, fields.op, WcStatus::rem_access_err);
+  const RemoteRequest request{fields.addr,  fields.length, fields.rkey,
+                              fields.flags, fields.qp,     Access::remote_read};
+  const Region* region = nullptr;
+  WcStatus status = admit(link, request, region);
+  if (status == WcStatus::success) status = executed(request, {});
+  if (status != WcStatus::success) {
+    acknowledge(link, fields.op, status, fields.qp);
     return;
   }
   if (fields.length <= WireLimits::max_write_short && link.reads_.empty()) {
     const std::size_t bytes = sizeof(AnswerLine) + fields.length;
     if (Line* out = link.wire_.reserve(bytes)) {
       write_fields(out, AnswerLine{fields.op, static_cast<std::uint32_t>(fields.length)});
-      gather(memory_at(*region, fields.addr), 0,
-             {out->payload + sizeof(AnswerLine), fields.length});
+      if (region != nullptr)
+        gather(memory_at(*region, fields.addr), 0,
+               {out->payload + sizeof(AnswerLine), fields.length});
       link.wire_.publish(out, raw(WireOp::read_inline), 0, bytes);
       link.ring_if_cold();
       return;
@@ -201,7 +263,8 @@ void Engine::serve_read_request(Link& link, const Line* line) noexcept {
     acknowledge(link, fields.op, WcStatus::rem_inv_req_err);
     return;
   }
-  const bool coarse = fields.coarse != 0 && is_coarse(memory_at(*region, fields.addr));
+  const bool coarse =
+      region != nullptr && fields.coarse != 0 && is_coarse(memory_at(*region, fields.addr));
   link.reads_.push_back(
       {fields.addr, fields.length, 0, fields.op, fields.rkey, piece_size(fields.length, coarse)});
   waiting_.fetch_add(1, std::memory_order_relaxed);
@@ -223,7 +286,10 @@ unsigned Engine::send_read_data(Link& link) noexcept {
           static_cast<std::uint32_t>(std::min<std::uint64_t>(read.piece, remaining));
       const std::uint32_t slot = acquire_slot(link, length);
       if (slot == SlotPool::none) return pieces;
-      gather(memory_at(*region, read.addr + read.sent), 0, {own_.slot(slot).data(), length});
+      // Without a key: a read of nothing. A key that went took its reads with it (drop_key).
+      if (region != nullptr) {
+        gather(memory_at(*region, read.addr + read.sent), 0, {own_.slot(slot).data(), length});
+      }
       write_fields(line, DataLine{read.op, slot, length});
       link.wire_.publish(line, raw(WireOp::read_data), 0, sizeof(DataLine));
       link.ring_if_cold();
@@ -238,12 +304,13 @@ unsigned Engine::send_read_data(Link& link) noexcept {
 
 void Engine::serve_atomic(Link& link, const Line* line) noexcept {
   const auto fields = read_fields<AtomicLine>(line);
-  const Region* region =
-      fields.size == 4 || fields.size == 8
-          ? domain_->keys_.check(fields.rkey, fields.addr, fields.size, Access::remote_atomic)
-          : nullptr;
-  if (region == nullptr) {
-    acknowledge(link, fields.op, WcStatus::rem_access_err);
+  const RemoteRequest request{fields.addr,  fields.size, fields.rkey,
+                              fields.flags, fields.qp,   Access::remote_atomic};
+  const Region* region = nullptr;
+  const WcStatus status = fields.size == 4 || fields.size == 8 ? admit(link, request, region)
+                                                               : WcStatus::rem_access_err;
+  if (status != WcStatus::success) {
+    acknowledge(link, fields.op, status, fields.qp);
     return;
   }
   std::byte* at = region->base + (fields.addr - region->addr);
@@ -251,9 +318,11 @@ void Engine::serve_atomic(Link& link, const Line* line) noexcept {
   const bool scattered = region->layout != nullptr && !region->layout->is_contiguous();
   if (scattered || reinterpret_cast<std::uintptr_t>(at) % fields.size != 0 ||
       fields.code > static_cast<std::uint8_t>(AtomicOp::fetch_xor)) {
-    acknowledge(link, fields.op, WcStatus::rem_inv_req_err);
+    if (ReceiveEnd* end = receive_end(fields.qp)) end->refused(WcStatus::rem_inv_req_err);
+    acknowledge(link, fields.op, WcStatus::rem_inv_req_err, fields.qp);
     return;
   }
+  executed(request, {});
   const std::uint64_t before = apply_atomic(at, fields.size, static_cast<AtomicOp>(fields.code),
                                             fields.operand, fields.compare);
   if (fields.op == 0) {
@@ -263,12 +332,14 @@ void Engine::serve_atomic(Link& link, const Line* line) noexcept {
   }
 }
 
-void Engine::acknowledge(Link& link, std::uint32_t op, WcStatus status) noexcept {
+void Engine::acknowledge(Link& link, std::uint32_t op, WcStatus status, std::uint16_t qp) noexcept {
   if (op == 0) {
     ++link.uncounted_;
-  } else {
-    answer(link, WireOp::ack, AckLine{op, static_cast<std::uint8_t>(status)});
+    return;
   }
+  const ReceiveEnd* end = status == WcStatus::rnr_retry_exc_err ? receive_end(qp) : nullptr;
+  const std::uint8_t rnr_timer = end != nullptr ? end->rnr_timer() : 0;
+  answer(link, WireOp::ack, AckLine{op, static_cast<std::uint8_t>(status), rnr_timer});
 }
 
 template <class Fields>

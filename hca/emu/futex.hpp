@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
@@ -12,15 +13,17 @@
 namespace weft::hca::emu {
 
 /// Sleeps while the 32 bits at `word` are `value`, until somebody wakes or `most` is over; the
-/// longest time there is means without end.
-inline void futex_wait(const void* word, std::uint32_t value,
+/// longest time there is means without end. False when the time was over.
+inline bool futex_wait(const void* word, std::uint32_t value,
                        std::chrono::nanoseconds most) noexcept {
   const auto count = most.count();
   const timespec time{static_cast<time_t>(count / 1'000'000'000),
                       static_cast<long>(count % 1'000'000'000)};
   // Shared, not private: the word is in memory of several processes.
   const bool endless = most == std::chrono::nanoseconds::max();
-  ::syscall(SYS_futex, word, FUTEX_WAIT, value, endless ? nullptr : &time, nullptr, 0);
+  return ::syscall(SYS_futex, word, FUTEX_WAIT, value, endless ? nullptr : &time, nullptr, 0) ==
+             0 ||
+         errno != ETIMEDOUT;
 }
 
 /// Wakes so many of those who sleep there.

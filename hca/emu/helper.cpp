@@ -22,11 +22,16 @@ namespace {
 
 /// Passes without work after which the thread sleeps again.
 constexpr unsigned idle_passes = 200;
+/// How long it sleeps while something waits for a peer, and while somebody waits for an event (a
+/// peer may die without ringing).
+constexpr std::chrono::nanoseconds short_nap = std::chrono::milliseconds(1);
+constexpr int restless_naps = 50;
+constexpr std::chrono::nanoseconds long_nap = std::chrono::milliseconds(200);
 
 }  // namespace
 
 void Helper::start() noexcept {
-  if (thread_.joinable()) return;
+  if (started_.exchange(true)) return;
   pid_ = ::getpid();
   seen_ = context_.segment_.header().bell.load(std::memory_order_seq_cst);
   // The application's signals are the application's: none is delivered to this thread.
@@ -38,7 +43,7 @@ void Helper::start() noexcept {
     thread_ = std::thread([this] { run(); });
     ::pthread_setname_np(thread_.native_handle(), "weft-helper");
   } catch (const std::system_error&) {
-    // No thread to be had: see the header.
+    started_.store(false);  // no thread to be had: see the header
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -74,6 +79,16 @@ void Helper::drain_event() noexcept {
     const auto got = ::read(event_fd_, &count, sizeof count);
 }
 
+void Helper::watch() noexcept {
+  if (deep_sleep_.load(std::memory_order_seq_cst)) ring(context_.segment_.header());
+}
+
+void Helper::wake(SegmentHeader& header) noexcept {
+  // The post before, the sleeper's mark before its look at the rings.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (header.helper_asleep.load(std::memory_order_relaxed) != 0) ring(header);
+}
+
 void Helper::ring(SegmentHeader& header) noexcept {
   header.bell.fetch_add(1, std::memory_order_seq_cst);
   if (header.helper_asleep.load(std::memory_order_seq_cst) != 0) {
@@ -99,11 +114,32 @@ void Helper::sleep(unsigned seen) noexcept {
   SegmentHeader& header = context_.segment_.header();
   // Announced before the bell is looked at once more: whoever rings after that look sees it.
   header.helper_asleep.store(1, std::memory_order_seq_cst);
+  const bool expected = context_.events_expected_.load() > 0;
+  bool busy = false;
+  if (expected) {
+    if (!context_.arm_helper()) {
+      busy = context_.engine_.waiting() != 0;
+      if (!busy) {  // something has come in just now
+        header.helper_asleep.store(0, std::memory_order_seq_cst);
+        return;
+      }
+    }
+  } else {
+    deep_sleep_.store(true, std::memory_order_seq_cst);
+  }
   // While transfers wait for a peer there is something to do even if nobody rings.
-  const bool busy = context_.engine_.waiting() != 0;
-  futex_wait(&header.bell, seen,
-             busy ? std::chrono::milliseconds(1) : std::chrono::nanoseconds::max());
+  busy = busy || context_.engine_.waiting() != 0;
+  // What waited a moment ago will again: waking from a deep sleep each time would cost more.
+  if (busy) restless_ = restless_naps;
+  busy = busy || (restless_ > 0 && --restless_ > 0);
+  if (busy) deep_sleep_.store(false, std::memory_order_relaxed);
+  const bool woken = futex_wait(&header.bell, seen,
+                                busy       ? short_nap
+                                : expected ? long_nap
+                                           : std::chrono::nanoseconds::max());
   header.helper_asleep.store(0, std::memory_order_seq_cst);
+  deep_sleep_.store(false, std::memory_order_relaxed);
+  if (expected && !woken) context_.attend_to_the_dead();
 }
 
 void Helper::attend() noexcept {

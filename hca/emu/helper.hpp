@@ -21,10 +21,14 @@ class Helper {
   /// until the application makes progress.
   void start() noexcept;
   void stop() noexcept;
+  /// While something waits for room or for a time, look at it now and then.
+  void watch() noexcept;
   /// The descriptor that the thread makes readable when a peer rings while the owner is armed.
   int event_fd();
   void drain_event() noexcept;
 
+  /// Rings the bell of a segment if its helper sleeps.
+  static void wake(SegmentHeader& header) noexcept;
   /// Rings the bell of a segment: its helper wakes.
   static void ring(SegmentHeader& header) noexcept;
 
@@ -35,8 +39,11 @@ class Helper {
 
   Context& context_;
   std::thread thread_;
+  std::atomic<bool> started_{false};
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> deep_sleep_{false};  ///< until somebody rings
   int event_fd_ = -1;
+  int restless_ = 0;   ///< short naps to come before a deep sleep
   unsigned seen_ = 0;  ///< of the bell; a ring between start() and the first sleep is not lost
   int pid_ = 0;        ///< of the process that started the thread: it does not survive a fork
 };

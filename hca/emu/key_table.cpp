@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint32_t max_keys = 1u << 24;
 }
 
-std::uint32_t KeyTable::insert(Region region) {
+void KeyTable::check_bounds(const Region& region) {
   if (region.addr + region.length < region.addr) {
     throw Error(EINVAL, "a region of " + std::to_string(region.length) + " bytes at " +
                             std::to_string(region.addr) +
@@ -20,6 +20,9 @@ std::uint32_t KeyTable::insert(Region region) {
     throw Error(EINVAL, "a region of " + std::to_string(region.length) +
                             " bytes over a layout of " + std::to_string(region.layout->size()));
   }
+}
+
+std::uint32_t KeyTable::take_index() {
   std::uint32_t index;
   if (!free_.empty()) {
     index = free_.back();
@@ -31,21 +34,49 @@ std::uint32_t KeyTable::insert(Region region) {
     index = static_cast<std::uint32_t>(entries_.size());
     entries_.emplace_back();
   }
+  ++used_;
+  return index;
+}
+
+std::uint32_t KeyTable::insert(Region region) {
+  check_bounds(region);
+  const std::uint32_t index = take_index();
   Entry& entry = entries_[index];
   entry.region = std::move(region);
   entry.valid = true;
-  ++used_;
   return (index << 8) | entry.variant;
+}
+
+std::uint32_t KeyTable::reserve() {
+  const std::uint32_t index = take_index();
+  return (index << 8) | entries_[index].variant;
+}
+
+void KeyTable::assign(std::uint32_t key, Region region) {
+  check_bounds(region);
+  Entry& entry = entries_[key >> 8];
+  entry.region = std::move(region);
+  entry.variant = static_cast<std::uint8_t>(key);
+  entry.valid = true;
+}
+
+void KeyTable::clear(std::uint32_t key) noexcept {
+  Entry& entry = entries_[key >> 8];
+  entry.valid = false;
+  entry.region = Region{};
+}
+
+void KeyTable::release(std::uint32_t key) noexcept {
+  clear(key);
+  Entry& entry = entries_[key >> 8];
+  entry.variant = static_cast<std::uint8_t>(entry.variant == 255 ? 1 : entry.variant + 1);
+  free_.push_back(key >> 8);
+  --used_;
 }
 
 bool KeyTable::erase(std::uint32_t key) noexcept {
   if (find(key) == nullptr) return false;
-  Entry& entry = entries_[key >> 8];
-  entry.valid = false;
-  entry.region = Region{};
-  entry.variant = static_cast<std::uint8_t>(entry.variant == 255 ? 1 : entry.variant + 1);
-  free_.push_back(key >> 8);
-  --used_;
+  release(key);
   return true;
 }
 

@@ -19,6 +19,8 @@ struct Region {
   LayoutPtr layout{};         ///< null: contiguous
   Access access = Access::all;
   std::uint32_t pd = 0;
+  std::uint16_t qp = 0;      ///< of a memory window: the one QP that may use it (0: any)
+  bool remote_only = false;  ///< a memory window: no lkey
 };
 
 /// Keys are an index of 24 bits and a variant of 8 that changes with each use of the index, so that
@@ -28,6 +30,16 @@ class KeyTable {
   /// Throws hca::Error: EINVAL (bounds that wrap, a layout of another size), ENOMEM (no index
   /// left).
   std::uint32_t insert(Region region);
+  /// An index of its own for keys of a memory window, which stands for nothing yet; returns the
+  /// key. Throws hca::Error ENOMEM.
+  std::uint32_t reserve();
+  /// Lets `key`, whose index is taken, stand for `region`; what the index stood for before is gone.
+  /// Throws hca::Error EINVAL as insert() does.
+  void assign(std::uint32_t key, Region region);
+  /// The key stands for nothing from now on; its index stays taken.
+  void clear(std::uint32_t key) noexcept;
+  /// Gives an index back, valid or not.
+  void release(std::uint32_t key) noexcept;
   /// False when there is no such key.
   bool erase(std::uint32_t key) noexcept;
   /// The region of a key, or null.
@@ -38,6 +50,9 @@ class KeyTable {
   [[nodiscard]] std::size_t size() const noexcept { return used_; }
 
  private:
+  static void check_bounds(const Region& region);
+  std::uint32_t take_index();
+
   struct Entry {
     Region region;
     std::uint8_t variant = 1;

@@ -77,11 +77,6 @@ bool Link::write(Operation* op, const LocalMemory& local, const RemoteMemory& re
   return posted;
 }
 
-bool Link::send(Operation* op, const LocalMemory& local, std::uint64_t length, std::uint32_t qp,
-                Immediate immediate) {
-  return context_.engine_.post_send(*this, op, local, length, qp, immediate);
-}
-
 bool Link::write_short(Operation* op, const void* data, std::uint32_t length,
                        const RemoteMemory& remote) {
   return context_.engine_.post_write_short(*this, op, data, length, remote);

@@ -90,9 +90,6 @@ class Link {
 
   bool read(Operation* op, const LocalMemory& local, const RemoteMemory& remote,
             std::uint64_t length);
-  /// SEND to a QP of the peer's context.
-  bool send(Operation* op, const LocalMemory& local, std::uint64_t length, std::uint32_t qp,
-            Immediate immediate);
   bool write(Operation* op, const LocalMemory& local, const RemoteMemory& remote,
              std::uint64_t length);
   /// RDMA WRITE of at most WireLimits::max_write_short bytes, copied before return; `op` may be
@@ -174,7 +171,8 @@ class Link {
   ReceiveEnd* receiving_ = nullptr;     ///< of the incoming send under way
   std::uint64_t send_left_ = 0;
   WcStatus send_status_ = WcStatus::success;
-  WcStatus write_status_ = WcStatus::success;  ///< of the incoming write under way
+  std::uint64_t write_length_ = 0;             ///< of the incoming write under way
+  WcStatus write_status_ = WcStatus::success;  ///< likewise
   std::uint64_t attended_seen_ = 0;
 };
 

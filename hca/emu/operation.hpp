@@ -41,12 +41,26 @@ struct Immediate {
   bool present = false;
 };
 
-/// Completed exactly once, from Context::progress() of the posting process, in the thread that
-/// calls it.
+/// What a request to a QP carries besides memory. All zero for operations of no QP: then the key
+/// alone decides.
+struct Envelope {
+  std::uint16_t qp = 0;         ///< index of the peer's QP in its context
+  std::uint32_t psn = 0;        ///< RC: its place in the order of the QP's requests, 24 bits
+  std::uint32_t source_qp = 0;  ///< UD
+  std::uint32_t qkey = 0;       ///< UD
+  Immediate immediate{};
+  bool solicited = false;
+  bool invalidate = false;  ///< send: the immediate is a key that the receiver loses
+};
+
+/// Completed exactly once: from Context::progress() of the posting process, in the thread that
+/// calls it, or, when `in_engine`, under the engine's lock in whatever thread runs it.
 struct Operation {
   using Done = void (*)(Operation* self, WcStatus status);
   Done done = nullptr;
   std::uint64_t result = 0;  ///< atomics: the value before
+  bool in_engine = false;
+  std::uint8_t rnr_timer = 0;  ///< with rnr_retry_exc_err: what the peer's QP asks to wait for
 
   // Of the engine; not for callers.
   enum class Kind : std::uint8_t { write, read, atomic, send };
@@ -58,8 +72,7 @@ struct Operation {
   Operation* next = nullptr;
   std::uint32_t id = 0;
   std::uint32_t rkey = 0;
-  std::uint32_t qp = 0;  ///< send: number of the peer's QP
-  Immediate immediate{};
+  Envelope envelope{};
   WcStatus status = WcStatus::success;
   Kind kind = Kind::write;
 };

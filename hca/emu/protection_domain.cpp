@@ -16,6 +16,11 @@ ProtectionDomain::ProtectionDomain(Context& context)
     : domain_(context.shared_domain()),
       number_(next_number.fetch_add(1, std::memory_order_relaxed)) {}
 
+std::unique_ptr<MemoryRegion> ProtectionDomain::register_region(Region region) {
+  region.pd = number_;
+  return std::make_unique<MemoryRegion>(domain_, std::move(region));
+}
+
 std::unique_ptr<MemoryRegion> ProtectionDomain::register_memory(void* addr, std::uint64_t length,
                                                                 Access access) {
   return std::make_unique<MemoryRegion>(

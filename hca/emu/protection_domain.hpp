@@ -25,6 +25,16 @@ class MemoryRegion {
   MemoryRegion(const MemoryRegion&) = delete;
   MemoryRegion& operator=(const MemoryRegion&) = delete;
 
+  /// Stands for another region from now on, under the same key; nothing uses the old one when it
+  /// returns. Throws hca::Error EINVAL; the old region stays then.
+  void replace(Region region) {
+    const std::uint64_t addr = region.addr;
+    const std::uint64_t length = region.length;
+    domain_->replace(key_, std::move(region));
+    addr_ = addr;
+    length_ = length;
+  }
+
   [[nodiscard]] std::uint32_t lkey() const noexcept { return key_; }
   [[nodiscard]] std::uint32_t rkey() const noexcept { return key_; }
   [[nodiscard]] std::uint64_t addr() const noexcept { return addr_; }
@@ -43,6 +53,8 @@ class ProtectionDomain {
 
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
 
+  /// Any region, by a key of this PD.
+  std::unique_ptr<MemoryRegion> register_region(Region region);
   /// A host range, by its addresses. Throws hca::Error EINVAL, ENOMEM.
   std::unique_ptr<MemoryRegion> register_memory(void* addr, std::uint64_t length, Access access);
   /// A layout over memory at `base`, zero-based: address i is byte i of its stream.

@@ -1,9 +1,10 @@
+// Queue pairs: creation, states, the events of both sides. The sending and the receiving side have
+// files of their own.
 #include "hca/emu/queue_pair.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
-#include <chrono>
-#include <cstring>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -12,248 +13,164 @@ namespace weft::hca::emu {
 
 namespace {
 
-/// Wait before a send is repeated after RNR.
-constexpr std::uint64_t rnr_delay_ns = 10'000;
-constexpr std::uint8_t repeat_for_ever = 7;
-
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+const char* name_of(QpState state) noexcept {
+  constexpr std::array<const char*, 6> names{"RESET", "INIT", "RTR", "RTS", "SQD", "ERR"};
+  return names[static_cast<std::size_t>(state)];
 }
 
-bool is_atomic(WrOpcode opcode) noexcept {
-  return opcode == WrOpcode::atomic_fetch_and_add || opcode == WrOpcode::atomic_cmp_and_swp;
-}
-
-bool returns_data(WrOpcode opcode) noexcept {
-  return opcode == WrOpcode::rdma_read || is_atomic(opcode);
-}
-
-WcOpcode completed_as(WrOpcode opcode) noexcept {
-  switch (opcode) {
-    case WrOpcode::send:
-      return WcOpcode::send;
-    case WrOpcode::rdma_write:
-      return WcOpcode::rdma_write;
-    case WrOpcode::rdma_read:
-      return WcOpcode::rdma_read;
-    case WrOpcode::atomic_fetch_and_add:
-      return WcOpcode::fetch_add;
-    case WrOpcode::atomic_cmp_and_swp:
-      return WcOpcode::comp_swap;
+bool is_transition(QpState from, QpState to) noexcept {
+  switch (to) {
+    case QpState::reset:
+    case QpState::error:
+      return true;
+    case QpState::init:
+      return from == QpState::reset || from == QpState::init;
+    case QpState::rtr:
+      return from == QpState::init;
+    case QpState::rts:
+      return from == QpState::rtr || from == QpState::rts || from == QpState::sqd;
+    case QpState::sqd:
+      return from == QpState::rts || from == QpState::sqd;
   }
-  return WcOpcode::send;
+  return false;
 }
 
 }  // namespace
 
 QueuePair::QueuePair(Context& context, ProtectionDomain& pd, CompletionQueue& send_cq,
-                     CompletionQueue& recv_cq, const QpCapabilities& capabilities)
+                     CompletionQueue& recv_cq, const QpCapabilities& capabilities, QpType type,
+                     ReceiveQueue* srq)
     : context_(context),
+      engine_(context.engine()),
       pd_(pd),
       send_cq_(send_cq),
       recv_cq_(recv_cq),
-      capabilities_(capabilities) {
+      capabilities_(capabilities),
+      type_(type),
+      own_queue_(srq != nullptr
+                     ? nullptr
+                     : std::make_unique<ReceiveQueue>(context, pd, capabilities.max_recv_wr,
+                                                      capabilities.max_recv_sge)),
+      receive_queue_(srq != nullptr ? srq : own_queue_.get()),
+      requests_(std::bit_ceil(std::max(capabilities.max_send_wr, 1u))),
+      sges_(requests_.size() * capabilities.max_send_sge),
+      inline_data_(requests_.size() * capabilities.max_inline_data) {
+  capabilities_.max_send_wr = static_cast<std::uint32_t>(requests_.size());
+  capabilities_.max_recv_wr = own_queue_ ? own_queue_->max_wr() : 0;
+  std::uint32_t index = 0;
   {
-    const std::scoped_lock guard(context_.engine().lock());
-    number_ = context_.engine().add_receive_end(this);
+    const std::scoped_lock guard(engine_.lock());
+    index = engine_.add_receive_end(this);
   }
-  if (number_ == 0) throw Error(ENOMEM, "all QP numbers are taken");
-  send_cq_.senders_.push_back(this);
+  if (index == 0) {
+    throw Error(ENOMEM, "all " + std::to_string(max_qps) + " QP numbers are taken");
+  }
+  number_ = context_.qp_base() | index;
+  for (Request& request : requests_) {
+    request.qp = this;
+    request.in_engine = true;
+    request.done = [](Operation* self, WcStatus status) {
+      auto& ended = *static_cast<Request*>(self);
+      ended.qp->take_end(ended, status);
+    };
+  }
+  context_.start_helper();
 }
 
 QueuePair::~QueuePair() {
-  std::erase(send_cq_.senders_, this);
-  {
-    const std::scoped_lock guard(context_.engine().lock());
-    context_.engine().remove_receive_end(number_);
-  }
-  // Requests under way refer to memory of the caller's: they end before the QP does.
-  const auto under_way = [](const auto& request) { return request->started && !request->finished; };
-  while (std::any_of(requests_.begin(), requests_.end(), under_way)) context_.progress();
+  const std::scoped_lock guard(engine_.lock());
+  clear();
+  engine_.remove_receive_end(number_ & ((1u << qp_index_bits) - 1));
 }
 
-void QueuePair::connect(const Address& peer, std::uint32_t peer_qp) {
-  if (state() != QpState::init) throw Error(EINVAL, "only a QP in state INIT can be connected");
-  link_ = context_.connect(peer);
-  peer_qp_ = peer_qp;
-  state_.store(QpState::rts, std::memory_order_release);
+QpAttributes QueuePair::attributes() const {
+  const std::scoped_lock guard(engine_.lock());
+  QpAttributes result = attributes_;
+  result.send_psn = send_psn_;
+  result.recv_psn = expected_psn_;
+  return result;
 }
 
-void QueuePair::post_send(const SendWr& wr) {
-  if (state() != QpState::rts && state() != QpState::error) {
-    throw Error(EINVAL, "a QP takes sends only when it is connected");
-  }
-  if (wr.sg_list.size() > capabilities_.max_send_sge) {
-    throw Error(EINVAL, std::to_string(wr.sg_list.size()) + " SGEs, the QP takes " +
-                            std::to_string(capabilities_.max_send_sge));
-  }
-  if (is_atomic(wr.opcode) && (wr.sg_list.size() != 1 || wr.sg_list[0].length != 8)) {
-    throw Error(EINVAL, "an atomic needs one SGE of 8 bytes for its result");
-  }
-  if (requests_.size() == capabilities_.max_send_wr) {
-    throw Error(ENOMEM, "the send queue of " + std::to_string(capabilities_.max_send_wr) +
-                            " requests is full");
-  }
-  auto request = std::make_unique<Request>();
-  request->wr = wr;
-  request->done = [](Operation* self, WcStatus status) {
-    auto* ended = static_cast<Request*>(self);
-    ended->status = status;
-    ended->finished = true;
-  };
-  requests_.push_back(std::move(request));
-  advance();
-}
-
-void QueuePair::post_recv(const RecvWr& wr) {
-  if (wr.sg_list.size() > capabilities_.max_recv_sge) {
-    throw Error(EINVAL, std::to_string(wr.sg_list.size()) + " SGEs, the QP takes " +
-                            std::to_string(capabilities_.max_recv_sge));
-  }
-  {
-    const std::scoped_lock guard(context_.engine().lock());
-    if (receives_.size() == capabilities_.max_recv_wr) {
-      throw Error(ENOMEM, "the receive queue of " + std::to_string(capabilities_.max_recv_wr) +
-                              " requests is full");
-    }
-    receives_.push_back(wr);
-  }
-  if (state() == QpState::error) flush();
-}
-
-// ---- the sending side --------------------------------------------------------------------------
-
-void QueuePair::advance() {
-  // 1. Start requests in order. A send that is not acknowledged yet holds up what comes after it.
-  for (const auto& request : requests_) {
-    if (state() != QpState::rts) break;
-    if (request->finished) {
-      // An RNR comes back as this status; the send is repeated until its retries are used up.
-      const bool again = request->status == WcStatus::rnr_retry_exc_err &&
-                         (capabilities_.rnr_retry == repeat_for_ever ||
-                          request->repeats < capabilities_.rnr_retry);
-      if (!again) {
-        if (request->status != WcStatus::success) break;
-        continue;
-      }
-      request->finished = false;
-      request->started = false;
-      request->not_before = now_ns() + rnr_delay_ns;
-      ++request->repeats;
-    }
-    if (!request->started && !try_start(*request)) break;
-    if (!request->finished && request->wr.opcode == WrOpcode::send) break;
-  }
-  // 2. Report from the front what has ended, in order.
-  while (!requests_.empty() && requests_.front()->finished) {
-    const auto request = std::move(requests_.front());
-    requests_.pop_front();
-    report(*request, request->status);
-    if (request->status != WcStatus::success) fail();
-  }
-  if (state() == QpState::error) flush();
-}
-
-bool QueuePair::try_start(Request& request) {
-  if (request.not_before != 0 && now_ns() < request.not_before) return false;
-  if (request.wr.fence) {
-    for (const auto& earlier : requests_) {
-      if (earlier.get() == &request) break;
-      if (!earlier->finished && returns_data(earlier->wr.opcode)) return false;
+void QueuePair::modify(QpState to, const QpAttributes& attributes) {
+  std::shared_ptr<Link> link;
+  if (to == QpState::rtr && type_ != QpType::ud && attributes.peer) {
+    try {
+      link = context_.connect(*attributes.peer);
+    } catch (const Error&) {
+      // Nobody is there: as on a network, what is sent will find out.
     }
   }
-  {
-    const std::scoped_lock guard(context_.engine().lock());
-    const Access need = returns_data(request.wr.opcode) ? Access::local_write : Access::none;
-    request.memory = context_.engine().local_memory(request.wr.sg_list, need, pd_.number());
+  const std::scoped_lock guard(engine_.lock());
+  const QpState from = state();
+  if (!is_transition(from, to)) {
+    throw Error(EINVAL,
+                std::string("a QP does not go from ") + name_of(from) + " to " + name_of(to));
   }
-  if (!request.memory) {
-    request.started = true;
-    request.finished = true;
-    request.status = WcStatus::loc_prot_err;
-    return true;
+  attributes_ = attributes;
+  if (to == from && to != QpState::reset) return;
+  state_.store(to, std::memory_order_release);
+  switch (to) {
+    case QpState::reset:
+      clear();
+      send_cq_.purge(number_);
+      recv_cq_.purge(number_);
+      break;
+    case QpState::error:
+      fail();
+      break;
+    case QpState::rtr:
+      link_ = std::move(link);
+      expected_psn_ = attributes.recv_psn;
+      break;
+    case QpState::rts:
+      if (from == QpState::rtr) send_psn_ = attributes.send_psn;
+      start_more();
+      break;
+    case QpState::sqd:
+      if (in_flight_ == 0) raise(QpEvent::send_queue_drained);
+      break;
+    case QpState::init:
+      break;
   }
-  request.started = post(request, {nullptr, request.memory.get(), 0});
-  return request.started;
 }
 
-bool QueuePair::post(Request& request, const LocalMemory& local) {
-  const SendWr& wr = request.wr;
-  switch (wr.opcode) {
-    case WrOpcode::send:
-      return link_->send(&request, local, request.memory->size(), peer_qp_, wr.immediate);
-    case WrOpcode::rdma_write:
-      return link_->write(&request, local, wr.remote, request.memory->size());
-    case WrOpcode::rdma_read:
-      return link_->read(&request, local, wr.remote, request.memory->size());
-    case WrOpcode::atomic_fetch_and_add:
-      return link_->atomic(&request, AtomicOp::fetch_add, 8, wr.remote, wr.operand, 0);
-    case WrOpcode::atomic_cmp_and_swp:
-      return link_->atomic(&request, AtomicOp::compare_swap, 8, wr.remote, wr.operand, wr.compare);
-  }
-  return false;
+void QueuePair::connect(const Address& peer, std::uint32_t peer_qp, QpAttributes attributes) {
+  attributes.peer = peer;
+  attributes.peer_qp = peer_qp;
+  if (state() == QpState::reset) modify(QpState::init, attributes);
+  modify(QpState::rtr, attributes);
+  modify(QpState::rts, attributes);
 }
 
-void QueuePair::report(const Request& request, WcStatus status) {
-  if (status == WcStatus::success && is_atomic(request.wr.opcode)) {
-    std::byte before[8];
-    std::memcpy(before, &request.result, sizeof before);
-    request.memory->scatter(nullptr, 0, before);
-  }
-  if (status == WcStatus::success && !request.wr.signaled) return;
-  send_cq_.push({request.wr.wr_id,
-                 status,
-                 completed_as(request.wr.opcode),
-                 request.memory ? request.memory->size() : 0,
-                 {},
-                 number_});
+void QueuePair::raise(QpEvent event) noexcept {
+  if (event_handler_ != nullptr) event_handler_(event_arg_, event);
 }
 
 void QueuePair::fail() noexcept {
   state_.store(QpState::error, std::memory_order_release);
+  flush();
+  flush_receives();
+  if (!own_queue_) raise(QpEvent::last_wqe_reached);
 }
 
-void QueuePair::flush() noexcept {
-  // Requests that are under way end first; they may still write to the caller's memory.
-  while (!requests_.empty() && (requests_.front()->finished || !requests_.front()->started)) {
-    const auto request = std::move(requests_.front());
-    requests_.pop_front();
-    report(*request, WcStatus::wr_flush_err);
+void QueuePair::clear() noexcept {
+  for (; head_ != tail_; ++head_) {
+    Request& request = slot(head_);
+    if (std::exchange(request.posted, false)) engine_.abandon(&request);
+    request.memory = {};
+    request.destination = {};
+    request.work = nullptr;
   }
-  const std::scoped_lock guard(context_.engine().lock());
-  for (; !receives_.empty(); receives_.pop_front()) {
-    recv_cq_.push(
-        {receives_.front().wr_id, WcStatus::wr_flush_err, WcOpcode::recv, 0, {}, number_});
-  }
-}
-
-// ---- the receiving side ------------------------------------------------------------------------
-
-WcStatus QueuePair::begin(const Link& link, std::uint64_t length) noexcept {
-  if (state() == QpState::init) return WcStatus::rnr_retry_exc_err;
-  if (state() != QpState::rts || &link != link_.get()) return WcStatus::rem_inv_req_err;
-  if (receives_.empty()) return WcStatus::rnr_retry_exc_err;
-  const RecvWr& wr = receives_.front();
-  receiving_ = context_.engine().local_memory(wr.sg_list, Access::local_write, pd_.number());
-  received_ = 0;
-  if (receiving_ && receiving_->size() >= length) return WcStatus::success;
-  const WcStatus own = receiving_ ? WcStatus::loc_len_err : WcStatus::loc_prot_err;
-  recv_cq_.push({wr.wr_id, own, WcOpcode::recv, 0, {}, number_});
-  receives_.pop_front();
-  fail();
-  return own == WcStatus::loc_len_err ? WcStatus::rem_inv_req_err : WcStatus::rem_op_err;
-}
-
-void QueuePair::place(std::span<const std::byte> piece) noexcept {
-  receiving_->scatter(nullptr, received_, piece);
-  received_ += piece.size();
-}
-
-void QueuePair::end(Immediate immediate) noexcept {
-  recv_cq_.push(
-      {receives_.front().wr_id, WcStatus::success, WcOpcode::recv, received_, immediate, number_});
-  receives_.pop_front();
-  receiving_.reset();
+  next_ = head_;
+  in_flight_ = 0;
+  reads_in_flight_ = 0;
+  rewinding_ = false;
+  engine_.forget(this);
+  receiving_ = false;
+  receive_memory_ = {};
+  established_ = false;
+  link_.reset();
+  while (own_queue_ && !own_queue_->empty()) own_queue_->pop();
 }
 
 }  // namespace weft::hca::emu

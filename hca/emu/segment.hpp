@@ -13,7 +13,7 @@
 
 namespace weft::hca::emu {
 
-constexpr std::uint32_t segment_abi = 2;
+constexpr std::uint32_t segment_abi = 3;
 constexpr std::uint64_t segment_magic = 0x3167657374666577;  // "weftseg1"
 
 /// Peers that can be connected to one context at a time.

@@ -17,11 +17,20 @@ std::shared_ptr<const SgeList> SgeList::make(const KeyTable& keys, std::span<con
   for (const Sge& sge : sges) {
     if (sge.length == 0) continue;
     const Region* region = keys.check(sge.lkey, sge.addr, sge.length, need);
-    if (region == nullptr || region->pd != pd) return nullptr;
+    if (region == nullptr || region->pd != pd || region->remote_only) return nullptr;
     pieces.push_back({region->base, region->layout, sge.addr - region->addr, sge.length});
     size += sge.length;
   }
   return std::shared_ptr<const SgeList>(new SgeList(std::move(pieces), size));
+}
+
+bool SgeMemory::resolve_list(const KeyTable& keys, std::span<const Sge> sges, Access need,
+                             std::uint32_t pd) {
+  list = SgeList::make(keys, sges, need, pd);
+  if (!list) return false;
+  local = {nullptr, list.get(), 0};
+  size = list->size();
+  return true;
 }
 
 template <class Move>

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "hca/emu/key_table.hpp"
+#include "hca/emu/operation.hpp"
 #include "hca/emu/work_request.hpp"
 #include "hca/layout.hpp"
 
@@ -37,6 +39,32 @@ class SgeList final : public Layout {
   void each_part(std::uint64_t offset, std::uint64_t length, Move move) const;
 
   std::vector<Piece> pieces_;
+};
+
+/// The memory of a work request's scatter-gather list, ready for the engine.
+struct SgeMemory {
+  LocalMemory local{};
+  std::uint64_t size = 0;
+  std::shared_ptr<const SgeList> list{};  ///< null: contiguous
+
+  /// False when a key does not cover its piece, lacks `need` or is of another PD.
+  bool resolve(const KeyTable& keys, std::span<const Sge> sges, Access need, std::uint32_t pd) {
+    if (sges.size() == 1 && sges[0].length != 0) {
+      const Sge& sge = sges[0];
+      const Region* region = keys.check(sge.lkey, sge.addr, sge.length, need);
+      if (region == nullptr || region->pd != pd || region->remote_only) return false;
+      if (region->layout == nullptr) {
+        local = {region->base, nullptr, sge.addr - region->addr};
+        size = sge.length;
+        list.reset();
+        return true;
+      }
+    }
+    return resolve_list(keys, sges, need, pd);
+  }
+
+ private:
+  bool resolve_list(const KeyTable& keys, std::span<const Sge> sges, Access need, std::uint32_t pd);
 };
 
 }  // namespace weft::hca::emu

@@ -39,34 +39,46 @@ enum class WireOp : std::uint8_t {
   read_inline,    ///< AnswerLine, then the data
   read_data,      ///< DataLine
   atomic_answer,  ///< AtomicAnswerLine
-  send_data       ///< SendLine
+  send_data,      ///< SendLine
+  send_inline     ///< SendLine, then the data
 };
 
 constexpr std::uint8_t raw(WireOp op) noexcept {
   return static_cast<std::uint8_t>(op);
 }
 
+/// In `flags` of a request to a QP; the upper 24 bits are its PSN.
+struct RequestFlags {
+  static constexpr std::uint32_t first = 1;
+  static constexpr std::uint32_t last = 2;
+  static constexpr std::uint32_t immediate = 4;
+  static constexpr std::uint32_t solicited = 8;
+  static constexpr std::uint32_t invalidate = 16;
+  static constexpr unsigned psn_shift = 8;
+};
+
 struct WriteLine {
   std::uint64_t addr;       ///< where this piece goes
   std::uint64_t remaining;  ///< bytes of the operation from this piece on
   std::uint32_t op;         ///< 0: counted only
   std::uint32_t rkey;
-  std::uint32_t slot;    ///< write_data
   std::uint32_t length;  ///< of this piece
-  std::uint8_t first;
-  std::uint8_t last;
+  std::uint32_t immediate;
+  std::uint32_t flags;
+  std::uint16_t slot;  ///< write_data
+  std::uint16_t qp;    ///< 0: none
 };
 
 struct SendLine {
   std::uint64_t remaining;  ///< bytes of the message from this piece on
   std::uint32_t op;
-  std::uint32_t qp;
-  std::uint32_t slot;
   std::uint32_t length;  ///< of this piece
   std::uint32_t immediate;
-  std::uint8_t first;
-  std::uint8_t last;
-  std::uint8_t has_immediate;
+  std::uint32_t flags;
+  std::uint32_t source_qp;
+  std::uint32_t qkey;
+  std::uint16_t slot;  ///< send_data
+  std::uint16_t qp;
 };
 
 struct ReadLine {
@@ -74,6 +86,8 @@ struct ReadLine {
   std::uint64_t length;
   std::uint32_t op;
   std::uint32_t rkey;
+  std::uint32_t flags;
+  std::uint16_t qp;
   std::uint8_t coarse;  ///< the memory that the data will go to
 };
 
@@ -83,6 +97,8 @@ struct AtomicLine {
   std::uint64_t compare;
   std::uint32_t op;
   std::uint32_t rkey;
+  std::uint32_t flags;
+  std::uint16_t qp;
   std::uint8_t code;
   std::uint8_t size;
 };
@@ -90,6 +106,7 @@ struct AtomicLine {
 struct AckLine {
   std::uint32_t op;
   std::uint8_t status;
+  std::uint8_t rnr_timer;
 };
 
 struct AckCountLine {

@@ -24,7 +24,7 @@ using hca::emu::CompletionQueue;
 using hca::emu::DeviceMemory;
 using hca::emu::MemoryRegion;
 using hca::emu::ProtectionDomain;
-using hca::emu::QpCapabilities;
+using hca::emu::QpAttributes;
 using hca::emu::QpState;
 using hca::emu::QueuePair;
 using hca::emu::SendWr;
@@ -35,10 +35,10 @@ using hca::emu::WrOpcode;
 
 /// One side: its PD, queues, QP, and a buffer with a region.
 struct Side {
-  Side(hca::emu::Context& context, std::size_t bytes, const QpCapabilities& capabilities)
+  Side(hca::emu::Context& context, std::size_t bytes)
       : pd(context),
         cq(context, 4096),
-        qp(context, pd, cq, cq, capabilities),
+        qp(context, pd, cq, cq),
         memory(bytes),
         mr(pd.register_memory(memory.data(), bytes, Access::all)) {}
 
@@ -57,19 +57,19 @@ class Rc : public TwoContexts {
  protected:
   void SetUp() override {
     TwoContexts::SetUp();
-    connect({});
+    connect();
   }
   void TearDown() override {
     left.reset();
     right.reset();
   }
-  void connect(const QpCapabilities& capabilities) {
+  void connect(const QpAttributes& attributes = {}) {
     left.reset();
     right.reset();
-    left = std::make_unique<Side>(*a, 1 << 20, capabilities);
-    right = std::make_unique<Side>(*b, 1 << 20, capabilities);
-    left->qp.connect(b->address(), right->qp.number());
-    right->qp.connect(a->address(), left->qp.number());
+    left = std::make_unique<Side>(*a, 1 << 20);
+    right = std::make_unique<Side>(*b, 1 << 20);
+    left->qp.connect(b->address(), right->qp.number(), attributes);
+    right->qp.connect(a->address(), left->qp.number(), attributes);
     for (std::size_t i = 0; i < left->memory.size(); ++i) {
       left->memory[i] = static_cast<std::byte>(i * 11);
     }
@@ -205,9 +205,9 @@ TEST_F(Rc, ASendWaitsForALateReceive) {
 }
 
 TEST_F(Rc, RnrRetriesRunOut) {
-  QpCapabilities capabilities;
-  capabilities.rnr_retry = 2;
-  connect(capabilities);
+  QpAttributes attributes;
+  attributes.rnr_retry = 2;
+  connect(attributes);
   SendWr wr;
   wr.sg_list = {left->sge(0, 8)};
   left->qp.post_send(wr);
@@ -320,7 +320,6 @@ TEST_F(Rc, AFullCompletionQueueIsReported) {
   wr.remote = {right->mr->addr(), right->mr->rkey()};
   for (int i = 0; i < 4; ++i) qp.post_send(wr);
   pump([&] { return false; }, 1000);
-  qp.advance();
   WorkCompletion completion;
   EXPECT_THROW(small.poll({&completion, 1}), hca::Error);
 }

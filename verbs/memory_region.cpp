@@ -1,0 +1,192 @@
+#include "verbs/memory_region.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "hca/emu/null_layout.hpp"
+#include "verbs/context.hpp"
+#include "verbs/device_memory.hpp"
+#include "verbs/log.hpp"
+#include "verbs/memory_window.hpp"
+
+namespace weft::verbs {
+
+namespace {
+
+/// Brings the pages in, as pinning them would: memory that is not there, or not writable where that
+/// is asked for, is an error now and not a signal when a peer writes.
+void populate(void* addr, std::uint64_t length, bool writable) {
+  if (length == 0) return;
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uint64_t>(addr) / page * page;
+  const std::uint64_t bytes = reinterpret_cast<std::uint64_t>(addr) + length - first;
+  constexpr int populate_read = 22;  // MADV_POPULATE_READ, MADV_POPULATE_WRITE: Linux 5.14
+  constexpr int populate_write = 23;
+  auto* at = reinterpret_cast<void*>(first);
+  int code = ::madvise(at, bytes, writable ? populate_write : populate_read) == 0 ? 0 : errno;
+  if (code == EINVAL) code = ::msync(at, bytes, MS_ASYNC) == 0 ? 0 : errno;  // an older kernel
+  if (code == 0) return;
+  refuse(code == ENOMEM ? EFAULT : code,
+         std::to_string(length) + " bytes at " +
+             std::to_string(reinterpret_cast<std::uint64_t>(addr)) +
+             (writable ? " are not all mapped and writable" : " are not all mapped"));
+}
+
+void check_range(const void* addr, std::uint64_t length, std::uint64_t iova) {
+  check_limit(EINVAL, "length", length, limits().max_mr_size);
+  const auto start = reinterpret_cast<std::uint64_t>(addr);
+  if (start + length < start || iova + length < iova) {
+    refuse(EINVAL, std::to_string(length) + " bytes at " + std::to_string(start) +
+                       " go past the end of the address space");
+  }
+}
+
+hca::emu::Region region_of(const MemoryRegion& mr, hca::Access access) {
+  return {mr.iova, mr.length, static_cast<std::byte*>(mr.addr),
+          nullptr, access,    ProtectionDomain::of(mr.pd).core->number()};
+}
+
+void refuse_if_used(const MemoryRegion& mr) {
+  if (const int users = mr.users + windows_on(mr)) {
+    refuse(EBUSY, std::to_string(users) + " windows or layouts refer to the region");
+  }
+}
+
+void enter(MemoryRegion& mr, ibv_pd* pd) {
+  mr.context = pd->context;
+  mr.pd = pd;
+  mr.lkey = mr.core->lkey();
+  mr.rkey = mr.core->rkey();
+  mr.handle = mr.lkey;
+  ++ProtectionDomain::of(pd).users;
+}
+
+}  // namespace
+
+hca::Access access_of(unsigned flags) {
+  constexpr unsigned known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                             IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+                             IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |
+                             IBV_ACCESS_OPTIONAL_RANGE;
+  if ((flags & ~known) != 0) {
+    refuse(EOPNOTSUPP,
+           "access flags " + std::to_string(flags) + ", the device has " + std::to_string(known));
+  }
+  if ((flags & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 &&
+      (flags & IBV_ACCESS_LOCAL_WRITE) == 0) {
+    refuse(EINVAL, "remote write and atomics need local write");
+  }
+  hca::Access access = hca::Access::none;
+  if ((flags & IBV_ACCESS_LOCAL_WRITE) != 0) access = access | hca::Access::local_write;
+  if ((flags & IBV_ACCESS_REMOTE_WRITE) != 0) access = access | hca::Access::remote_write;
+  if ((flags & IBV_ACCESS_REMOTE_READ) != 0) access = access | hca::Access::remote_read;
+  if ((flags & IBV_ACCESS_REMOTE_ATOMIC) != 0) access = access | hca::Access::remote_atomic;
+  return access;
+}
+
+ibv_mr* reg_mr(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova, unsigned access) {
+  return guarded_pointer("ibv_reg_mr", [&]() -> ibv_mr* {
+    const bool zero_based = (access & IBV_ACCESS_ZERO_BASED) != 0;
+    const hca::Access rights = access_of(access);
+    // An empty zero-based MR is the carrier of a layout.
+    if (length == 0 && !zero_based) refuse(EINVAL, "a region of no bytes");
+    auto mr = std::make_unique<MemoryRegion>();
+    mr->iova = zero_based ? 0 : iova;
+    mr->addr = addr;
+    mr->length = length;
+    mr->access = access;
+    mr->pd = pd;
+    check_range(addr, length, mr->iova);
+    populate(addr, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
+    mr->core = ProtectionDomain::of(pd).core->register_region(region_of(*mr, rights));
+    enter(*mr, pd);
+    return mr.release();
+  });
+}
+
+int dereg_mr(ibv_mr* which) {
+  auto& mr = MemoryRegion::of(which);
+  return guarded("ibv_dereg_mr", [&] {
+    refuse_if_used(mr);
+    mr.core.reset();
+    --ProtectionDomain::of(mr.pd).users;
+    if (mr.memory != nullptr) --mr.memory->users;
+    delete &mr;
+  });
+}
+
+int rereg_mr(ibv_mr* which, int flags, ibv_pd* pd, void* addr, std::size_t length, int access) {
+  auto& mr = MemoryRegion::of(which);
+  constexpr int known =
+      IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+  const bool translation = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+  const bool domain = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
+  const bool rights = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0;
+  const int bad_input = guarded("ibv_rereg_mr", [&] {
+    if ((flags & ~known) != 0 || flags == 0) {
+      refuse(EINVAL, "flags " + std::to_string(flags) + ", known are " + std::to_string(known));
+    }
+    if (translation && (length == 0 || addr == nullptr)) {
+      refuse(EINVAL, "a changed translation needs an address and a length, given " +
+                         std::to_string(length) + " bytes");
+    }
+    if (access != 0 && !rights) refuse(EINVAL, "access without IBV_REREG_MR_CHANGE_ACCESS");
+    if (domain && (pd == nullptr || pd->context != mr.context)) {
+      refuse(EINVAL, "the new PD is of another context, or none");
+    }
+    if (rights) access_of(static_cast<unsigned>(access));
+  });
+  if (bad_input != 0) return IBV_REREG_MR_ERR_INPUT;
+  const int failed = guarded("ibv_rereg_mr", [&] {
+    if (mr.memory != nullptr) refuse(EINVAL, "the region is one of device memory");
+    refuse_if_used(mr);
+    const unsigned now = rights ? static_cast<unsigned>(access) : mr.access;
+    const bool zero_based = (mr.access & IBV_ACCESS_ZERO_BASED) != 0;
+    void* const to = translation ? addr : mr.addr;
+    const std::uint64_t bytes = translation ? length : mr.length;
+    const std::uint64_t iova = zero_based    ? 0
+                               : translation ? reinterpret_cast<std::uint64_t>(addr)
+                                             : mr.iova;
+    check_range(to, bytes, iova);
+    populate(to, bytes, (now & IBV_ACCESS_LOCAL_WRITE) != 0);
+    ibv_pd* const in = domain ? pd : mr.pd;
+    mr.core->replace({iova, bytes, static_cast<std::byte*>(to), nullptr, access_of(now),
+                      ProtectionDomain::of(in).core->number()});
+    ++ProtectionDomain::of(in).users;
+    --ProtectionDomain::of(mr.pd).users;
+    mr.pd = in;
+    mr.addr = to;
+    mr.length = bytes;
+    mr.iova = iova;
+    mr.access = now | (mr.access & IBV_ACCESS_ZERO_BASED);
+  });
+  return failed == 0 ? 0 : IBV_REREG_MR_ERR_CMD;
+}
+
+ibv_mr* alloc_null_mr(ibv_pd* pd) {
+  return guarded_pointer("ibv_alloc_null_mr", [&]() -> ibv_mr* {
+    auto mr = std::make_unique<MemoryRegion>();
+    mr->core = ProtectionDomain::of(pd).core->register_region(
+        {0, ~std::uint64_t{0}, nullptr, std::make_shared<hca::emu::NullLayout>(),
+         hca::Access::local_write});
+    enter(*mr, pd);
+    mr->rkey = 0;
+    return mr.release();
+  });
+}
+
+int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* sg_list,
+              std::uint32_t num_sge) {
+  // Registered memory is always present: there is nothing to prefetch.
+  if (pd == nullptr || advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT ||
+      (flags & ~std::uint32_t{IBV_ADVISE_MR_FLAG_FLUSH}) != 0 ||
+      (num_sge != 0 && sg_list == nullptr)) {
+    return EINVAL;
+  }
+  return 0;
+}
+
+}  // namespace weft::verbs
