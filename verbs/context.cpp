@@ -5,26 +5,17 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 
+#include "hca/emu/device_file.hpp"
 #include "verbs/log.hpp"
 
 namespace weft::verbs {
 
-namespace {
-
-std::string device_name() {
-  const char* name = std::getenv("WEFT_DEVICE");
-  return name != nullptr && *name != '\0' ? name : "weft0";
-}
-
-}  // namespace
-
 Device::Device() : ibv_device{} {
   node_type = IBV_NODE_CA;
   transport_type = IBV_TRANSPORT_IB;
-  const std::string device_name = verbs::device_name();
+  const std::string device_name = hca::emu::device_from("WEFT_DEVICE");
   std::strncpy(name, device_name.c_str(), sizeof name - 1);
   std::strncpy(dev_name, ("uverbs-" + device_name).c_str(), sizeof dev_name - 1);
   std::strncpy(dev_path, ("/sys/class/infiniband_verbs/uverbs-" + device_name).c_str(),
