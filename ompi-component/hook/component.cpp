@@ -6,6 +6,7 @@
 #include "ompi-component/hook/hook.hpp"
 #include "ompi-component/hook/layouts.hpp"
 #include "ompi-component/hook/log.hpp"
+#include "ompi-component/hook/one_sided.hpp"
 #include "ompi-component/hook/params.hpp"
 #include "ompi-component/hook/request_watch.hpp"
 #include "ompi-component/hook/settings.hpp"
@@ -49,6 +50,7 @@ void start_offloading() {
     return stay_out(Fallback::inactive, "Open MPI gave no attribute key for datatypes");
   hook.max_window = hook.transport->max_window_size();
   hook.offloads = true;
+  share_window_locks();
   tell(1, "active");
 }
 
@@ -62,6 +64,7 @@ void after_init() {
 
 void before_finalize() {
   restore();
+  restore_window_locks();
   close_request_watch();
   if (params.stats) report_statistics();
   close_layouts();

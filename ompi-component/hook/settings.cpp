@@ -65,7 +65,7 @@ std::optional<std::string> chosen_setting(std::initializer_list<const char*> nam
 
 std::string ucx_transports() {
   // pml/ucx reads UCX's configuration with the prefix MPI.
-  for (const char* name : {"UCX_MPI_TLS", "UCX_TLS"})
+  for (const char* name : {"MPI_UCX_TLS", "UCX_TLS"})
     if (const char* value = std::getenv(name)) return value;
   return "all";
 }
@@ -104,7 +104,7 @@ void set_defaults() {
   // put, get and atomics need no help from their target. Not cleared after MPI_Init: osc/ucx reads
   // it with the first window.
   if (std::getenv("UCX_ALLOC_PRIO") == nullptr)
-    ::setenv("UCX_MPI_ALLOC_PRIO", "md:weft,md:sysv,md:posix,huge,thp,md:*,mmap,heap", 0);
+    ::setenv("MPI_UCX_ALLOC_PRIO", "md:weft,md:sysv,md:posix,huge,thp,md:*,mmap,heap", 0);
 }
 
 void clear_defaults() {
