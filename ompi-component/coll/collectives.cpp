@@ -10,6 +10,17 @@ namespace {
 
 using dm::Board;
 
+/// The commonest lengths without a call.
+void copy(void* to, const void* from, std::size_t bytes) noexcept {
+  if (bytes == 8) {
+    std::memcpy(to, from, 8);
+  } else if (bytes == 4) {
+    std::memcpy(to, from, 4);
+  } else {
+    std::memcpy(to, from, bytes);
+  }
+}
+
 /// Counts the fall-back and says to fall back.
 std::nullptr_t fall_back(Fallback reason) noexcept {
   counts.count(reason);
@@ -37,7 +48,7 @@ bool is_dense(const ompi_datatype_t* type) noexcept {
 
 void pack(std::byte* to, const void* from, int count, ompi_datatype_t* type, std::size_t bytes) {
   if (is_dense(type)) [[likely]] {
-    std::memcpy(to, from, bytes);
+    copy(to, from, bytes);
   } else {
     ompi_datatype_sndrcv(const_cast<void*>(from), count, type, to, static_cast<int>(bytes),
                          MPI_PACKED);
@@ -46,7 +57,7 @@ void pack(std::byte* to, const void* from, int count, ompi_datatype_t* type, std
 
 void unpack(void* to, int count, ompi_datatype_t* type, const std::byte* from, std::size_t bytes) {
   if (is_dense(type)) [[likely]] {
-    std::memcpy(to, from, bytes);
+    copy(to, from, bytes);
   } else {
     ompi_datatype_sndrcv(const_cast<std::byte*>(from), static_cast<int>(bytes), MPI_PACKED, to,
                          count, type);
@@ -58,7 +69,7 @@ void unpack(void* to, int count, ompi_datatype_t* type, const std::byte* from, s
 /// Elements as they lie in memory: of a predefined type, gaps within an element included.
 void copy_elements(void* to, const void* from, int count, ompi_datatype_t* type) {
   if (is_dense(type)) [[likely]] {
-    std::memcpy(to, from, type->super.size * static_cast<std::size_t>(count));
+    copy(to, from, type->super.size * static_cast<std::size_t>(count));
   } else {
     ompi_datatype_copy_content_same_ddt(type, count, static_cast<char*>(to),
                                         static_cast<char*>(const_cast<void*>(from)));

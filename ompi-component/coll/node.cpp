@@ -134,10 +134,6 @@ void Node::set_up(ompi_communicator_t* comm) noexcept {
   if (params.verbose >= 2) tell("on device memory", comm);
 }
 
-void Wait::dm_pause() noexcept {
-  dm::pause();
-}
-
 void Wait::wait_long(bool (*condition)(const void*), const void* argument) noexcept {
   // Point-to-point messages go on: a peer may wait for one before it comes. Every sixteenth look
   // when there are more processes than cores, where the core is worth more to others.

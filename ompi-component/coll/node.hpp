@@ -69,7 +69,7 @@ struct Wait {
   void operator()(Condition condition) const noexcept {
     for (unsigned spins = spin_limit; spins != 0; --spins) {
       if (condition()) return;
-      dm_pause();
+      dm::pause();
     }
     wait_long([](const void* c) { return (*static_cast<const Condition*>(c))(); }, &condition);
   }
@@ -77,7 +77,6 @@ struct Wait {
   static inline unsigned spin_limit = 2000;
 
  private:
-  static void dm_pause() noexcept;
   static void wait_long(bool (*condition)(const void*), const void* argument) noexcept;
 };
 

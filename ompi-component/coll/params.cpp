@@ -46,7 +46,7 @@ void register_counters() {
 
 void register_params() {
   params = Params{};
-  register_param("enable", "Run small collectives within a node on the device's memory (in trial)",
+  register_param("enable", "Run small collectives within a node on the device's memory",
                  MCA_BASE_VAR_TYPE_BOOL, &params.enable);
   register_param("priority", "Priority among Open MPI's coll components", MCA_BASE_VAR_TYPE_INT,
                  &params.priority);

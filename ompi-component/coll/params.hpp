@@ -10,7 +10,7 @@ namespace weft::coll {
 
 struct Params {
   /// Only when asked for, until it has been tested as long as the rest.
-  bool enable = false;
+  bool enable = true;
   int priority = 78;
   int verbose = 0;
   /// Largest payload, bytes of one process.
