@@ -432,6 +432,70 @@ TEST_P(Wire, atomics) {
   EXPECT_EQ(value32, 6u);
 }
 
+// What the domain allocates is reached at once, without the target's progress.
+TEST_P(Wire, allocated_memory_needs_no_help_of_its_owner) {
+  constexpr std::size_t bytes = 10'000;
+  std::size_t length = bytes;
+  void* address = nullptr;
+  uct_mem_h memh = nullptr;
+  Node& owner = target();
+  ASSERT_EQ(owner.md->ops->mem_alloc(owner.md, &length, &address, UCS_MEMORY_TYPE_HOST,
+                                     UCT_MD_MEM_ACCESS_ALL, "test", &memh),
+            UCS_OK);
+  ASSERT_GE(length, bytes);
+  std::byte packed[8];
+  uct_rkey_bundle_t key{};
+  ASSERT_EQ(uct_md_mkey_pack(owner.md, memh, packed), UCS_OK);
+  ASSERT_EQ(uct_rkey_unpack(owner.component, packed, &key), UCS_OK);
+  const auto addr = reinterpret_cast<std::uint64_t>(address);
+  auto* remote = static_cast<std::byte*>(address);
+  std::vector<std::byte> local(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) local[i] = static_cast<std::byte>(i * 13 + 1);
+
+  EXPECT_EQ(uct_ep_put_short(ep_, local.data(), 100, addr + 1, key.rkey), UCS_OK);
+  EXPECT_EQ(std::memcmp(remote + 1, local.data(), 100), 0);
+  const uct_iov_t iov{local.data(), bytes, nullptr, 0, 1};
+  EXPECT_EQ(uct_ep_put_zcopy(ep_, &iov, 1, addr, key.rkey, nullptr), UCS_OK);
+  EXPECT_EQ(std::memcmp(remote, local.data(), bytes), 0);
+  std::vector<std::byte> got(bytes);
+  const uct_iov_t back{got.data(), bytes, nullptr, 0, 1};
+  EXPECT_EQ(uct_ep_get_zcopy(ep_, &back, 1, addr, key.rkey, nullptr), UCS_OK);
+  EXPECT_EQ(got, local);
+
+  std::memset(address, 0, 16);
+  EXPECT_EQ(uct_ep_atomic64_post(ep_, UCT_ATOMIC_OP_ADD, 5, addr, key.rkey), UCS_OK);
+  std::uint64_t old = 0;
+  EXPECT_EQ(uct_ep_atomic64_fetch(ep_, UCT_ATOMIC_OP_ADD, 1, &old, addr, key.rkey, nullptr),
+            UCS_OK);
+  EXPECT_EQ(old, 5u);
+  EXPECT_EQ(uct_ep_atomic_cswap64(ep_, 6, 9, addr, key.rkey, &old, nullptr), UCS_OK);
+  EXPECT_EQ(old, 6u);
+  std::uint32_t old32 = 0;
+  EXPECT_EQ(uct_ep_atomic32_fetch(ep_, UCT_ATOMIC_OP_SWAP, 3, &old32, addr + 8, key.rkey, nullptr),
+            UCS_OK);
+  std::uint64_t words[2];
+  std::memcpy(words, address, sizeof words);
+  EXPECT_EQ(words[0], 9u);
+  EXPECT_EQ(words[1], 3u);
+
+  // Outside of it the owner decides, and refuses.
+  Completion outside;
+  const uct_iov_t one{got.data(), 8, nullptr, 0, 1};
+  ASSERT_EQ(
+      retry([&] { return uct_ep_get_zcopy(ep_, &one, 1, addr + length - 4, key.rkey, &outside); }),
+      UCS_INPROGRESS);
+  until([&] { return outside.done; });
+  EXPECT_NE(outside.status, UCS_OK);
+  // And so it does once the memory is freed, also for those who have it mapped.
+  ASSERT_EQ(owner.md->ops->mem_free(owner.md, memh), UCS_OK);
+  Completion freed;
+  ASSERT_EQ(retry([&] { return uct_ep_get_zcopy(ep_, &one, 1, addr, key.rkey, &freed); }),
+            UCS_INPROGRESS);
+  until([&] { return freed.done; });
+  EXPECT_NE(freed.status, UCS_OK);
+  uct_rkey_release(owner.component, &key);
+}
+
 TEST_P(Wire, a_message_comes_after_the_puts_before_it) {
   constexpr std::size_t bytes = 1 << 20;
   std::vector<std::byte> remote(bytes);

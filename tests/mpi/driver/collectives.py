@@ -46,12 +46,16 @@ def collective_cases(suite):
             if in_use and in_use[1] != "0":
                 raise Failure(f"{in_use[1]} bytes are in use", report)
 
-    # Stock osc/ucx waits for ever here: its targets would have to call MPI.
-    def one_sided(np):
-        suite.launcher.mpi([suite.program("tests/mpi/counters_one_sided")], np=np,
-                           mca=["--mca", "osc", "ucx"], timeout=180).expect_line(r"^OK\b")
+    def one_sided(program, np, *mca):
+        suite.launcher.mpi([suite.program(f"tests/mpi/{program}")], np=np,
+                           mca=["--mca", "osc", "ucx", *mca], timeout=180).expect_line(r"^OK\b")
 
     for np in (2, 4):
+        # Stock osc/ucx waits for ever here: its targets would have to call MPI.
         yield Case(f"one-sided counters over osc/ucx, targets compute, {np} ranks",
-                   lambda np=np: one_sided(np))
+                   lambda np=np: one_sided("counters_one_sided", np))
+        yield Case(f"windows of osc/ucx in every way of synchronisation, {np} ranks",
+                   lambda np=np: one_sided("window_locks", np))
+    yield Case("windows of osc/ucx without offloading",
+               lambda: one_sided("window_locks", 2, "--mca", "hook_weft_enable", "0"))
     yield Case("no device memory is in use afterwards", nothing_left_in_use)
