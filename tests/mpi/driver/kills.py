@@ -1,4 +1,4 @@
-"""A process killed in the middle of a rendezvous: the job ends, and nothing is left behind."""
+"""A process killed in the middle of something: the job ends, and nothing is left behind."""
 
 import os
 import random
@@ -18,11 +18,12 @@ def left_in_shared_memory():
         return []
 
 
-def seconds_until_end(suite, launcher, victim, microseconds, mca):
+def seconds_until_end(suite, launcher, victim, microseconds, mca, work="messages"):
     """From the kill to the end of the job."""
     stamp = suite.scratch / "killed"
     stamp.unlink(missing_ok=True)
-    result = launcher.mpi([suite.program("tests/mpi/kill_midway"), victim, microseconds, stamp],
+    result = launcher.mpi([suite.program("tests/mpi/kill_midway"), victim, microseconds, stamp,
+                           work],
                           mca=mca, timeout=60)
     ended = time.time()
     if result.timed_out:
@@ -42,10 +43,10 @@ def kill_cases(suite):
         if len(left) > 1:
             raise Failure(f"left in shared memory {when}: " + " ".join(left))
 
-    def measure(name, launcher, mca, number):
+    def measure(name, launcher, mca, number, work="messages"):
         rng = random.Random(suite.seed)
         times[name] = [
-            seconds_until_end(suite, launcher, i % 2, rng.randrange(1000, 60000), mca)
+            seconds_until_end(suite, launcher, i % 2, rng.randrange(1000, 60000), mca, work)
             for i in range(number)
         ]
         return f"{number} kills, median {statistics.median(times[name]):.2f} s, " \
@@ -58,6 +59,14 @@ def kill_cases(suite):
             raise Failure(f"{note}, allowed {allowed:.2f} s")
         return note
 
+    def in_collectives_and_windows():
+        collectives = measure("collectives", suite.launcher, [], few, "collectives")
+        windows = measure("windows", suite.launcher, ["--mca", "osc", "ucx"], few, "windows")
+        allowed = statistics.median(times["plain"]) + 2
+        if max(times["collectives"] + times["windows"]) > allowed:
+            raise Failure(f"{collectives}; {windows}; allowed {allowed:.2f} s")
+        return f"{collectives}; {windows}"
+
     def nothing_left():
         expect_one_file("after the kills")
         suite.launcher.mpi([suite.program("examples/halo")]).expect_line(r"^halo: OK")
@@ -69,5 +78,7 @@ def kill_cases(suite):
     if suite.stock:
         return
     yield Case("a killed process ends the job within 2 s of that", weft_within_two_seconds)
+    yield Case("and so does one killed in a collective, or amid atomic operations on windows",
+               in_collectives_and_windows)
     yield Case("after kills: one file in shared memory at most, and the next job runs right",
                nothing_left)
