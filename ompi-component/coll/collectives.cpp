@@ -76,15 +76,6 @@ void copy_elements(void* to, const void* from, int count, ompi_datatype_t* type)
   }
 }
 
-/// Open MPI's header of operations needs one that is not installed: by name.
-bool is_predefined(MPI_Op op) noexcept {
-  for (const MPI_Op known : {MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD, MPI_LAND, MPI_BAND, MPI_LOR,
-                             MPI_BOR, MPI_LXOR, MPI_BXOR, MPI_MAXLOC, MPI_MINLOC}) {
-    if (op == known) return true;
-  }
-  return false;
-}
-
 /// What a reduction needs of the board; null to fall back.
 struct Reduction {
   Board* board;
@@ -124,6 +115,15 @@ void fold(Node& node, const Reduction& on, std::uint64_t k, void* out, int count
 }
 
 }  // namespace
+
+// Open MPI's header of operations needs one that is not installed: by name.
+bool is_predefined(MPI_Op op) noexcept {
+  for (const MPI_Op known : {MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD, MPI_LAND, MPI_BAND, MPI_LOR,
+                             MPI_BOR, MPI_LXOR, MPI_BXOR, MPI_MAXLOC, MPI_MINLOC}) {
+    if (op == known) return true;
+  }
+  return false;
+}
 
 int barrier(ompi_communicator_t* comm, mca_coll_base_module_t* module) {
   Node& node = node_of(module);

@@ -16,6 +16,9 @@ int allreduce(const void* in, void* out, int count, ompi_datatype_t* type, ompi_
 int allgather(const void* in, int in_count, ompi_datatype_t* in_type, void* out, int out_count,
               ompi_datatype_t* out_type, ompi_communicator_t* comm, mca_coll_base_module_t* module);
 
+/// One of MPI's own operations: associative, commutative, and the same everywhere.
+bool is_predefined(MPI_Op op) noexcept;
+
 /// No non-blocking barrier is looked after any more.
 void stop_progress();
 

@@ -1,6 +1,7 @@
 // What coll/weft does at the points where Open MPI calls it.
 #include "dm/back_off.hpp"
 #include "ompi-component/coll/collectives.hpp"
+#include "ompi-component/coll/levels.hpp"
 #include "ompi-component/ompi_version.hpp"
 
 namespace weft::coll {
@@ -15,20 +16,52 @@ bool hook_is_off() {
   return value != nullptr && !*value;
 }
 
-/// All on this node and of one job: what spawned and connected jobs know of each other's place need
-/// not be the same on both sides, but whether there is another job is.
-bool is_one_node(ompi_communicator_t* comm) {
+/// What spawned and connected jobs know of each other's place need not be the same on both sides,
+/// but whether there is another job is.
+bool is_one_job(ompi_communicator_t* comm) {
   ompi_group_t* group = comm->c_local_group;
-  if (ompi_group_have_remote_peers(group)) return false;
   for (int i = 0; i < ompi_group_size(group); ++i) {
-    const ompi_proc_t* proc = ompi_group_peer_lookup(group, i);
-    if (proc->super.proc_name.jobid != OMPI_PROC_MY_NAME->jobid) return false;
+    if (ompi_group_get_proc_name(group, i).jobid != OMPI_PROC_MY_NAME->jobid) return false;
   }
   return true;
 }
 
-int enable(mca_coll_base_module_t* module, ompi_communicator_t* comm) {
+/// Whether its processes work together on one board: the same for all of them.
+bool is_one_group(ompi_communicator_t* comm) {
+  return !ompi_group_have_remote_peers(comm->c_local_group) &&
+         (params.group_size <= 0 || ompi_comm_size(comm) <= params.group_size);
+}
+
+int enable_node(mca_coll_base_module_t* module, ompi_communicator_t* comm) {
   return node_of(module).save_previous(comm) ? OMPI_SUCCESS : OMPI_ERROR;
+}
+
+int enable_levels(mca_coll_base_module_t* module, ompi_communicator_t* comm) {
+  return levels_of(module).save_previous(comm) ? OMPI_SUCCESS : OMPI_ERROR;
+}
+
+bool prepare_node(weft_coll_module* module) {
+  module->node = new (std::nothrow) Node;
+  mca_coll_base_module_t& m = module->super;
+  m.coll_module_enable = enable_node;
+  m.coll_barrier = barrier;
+  m.coll_ibarrier = ibarrier;
+  m.coll_bcast = bcast;
+  m.coll_reduce = reduce;
+  m.coll_allreduce = allreduce;
+  m.coll_allgather = allgather;
+  return module->node != nullptr;
+}
+
+bool prepare_levels(weft_coll_module* module) {
+  module->levels = new (std::nothrow) Levels;
+  mca_coll_base_module_t& m = module->super;
+  m.coll_module_enable = enable_levels;
+  m.coll_barrier = levels_barrier;
+  m.coll_bcast = levels_bcast;
+  m.coll_reduce = levels_reduce;
+  m.coll_allreduce = levels_allreduce;
+  return module->levels != nullptr;
 }
 
 }  // namespace
@@ -59,25 +92,22 @@ int weft_coll_init_query(bool, bool mpi_threads) {
 mca_coll_base_module_t* weft_coll_comm_query(ompi_communicator_t* comm, int* priority) {
   *priority = params.priority;
   const int size = OMPI_COMM_IS_INTER(comm) ? 0 : ompi_comm_size(comm);
-  if (params.priority < 0 || size < 2 || size > params.max_ranks || !is_one_node(comm))
-    return nullptr;
+  if (params.priority < 0 || size < 2 || !is_one_job(comm)) return nullptr;
+  const bool one_group = is_one_group(comm);
+  if (one_group && size > params.max_ranks) return nullptr;
   weft_coll_module* module = OBJ_NEW(weft_coll_module);
-  if (module == nullptr || module->node == nullptr) return nullptr;
-  mca_coll_base_module_t& m = module->super;
-  m.coll_module_enable = enable;
-  m.coll_barrier = barrier;
-  m.coll_ibarrier = ibarrier;
-  m.coll_bcast = bcast;
-  m.coll_reduce = reduce;
-  m.coll_allreduce = allreduce;
-  m.coll_allgather = allgather;
-  return &m;
+  if (module == nullptr) return nullptr;
+  if (one_group ? prepare_node(module) : prepare_levels(module)) return &module->super;
+  OBJ_RELEASE(module);
+  return nullptr;
 }
 
 void weft_coll_construct(weft_coll_module* module) {
-  module->node = new (std::nothrow) Node;
+  module->node = nullptr;
+  module->levels = nullptr;
 }
 
 void weft_coll_destruct(weft_coll_module* module) {
   delete static_cast<Node*>(module->node);
+  delete static_cast<Levels*>(module->levels);
 }

@@ -13,7 +13,8 @@ extern "C" {
 /* A module: one communicator's. The rest of it is C++. */
 typedef struct weft_coll_module {
   mca_coll_base_module_t super;
-  void* node;
+  void* node;   /* where all processes are on this node */
+  void* levels; /* where they are on several */
 } weft_coll_module;
 OBJ_CLASS_DECLARATION(weft_coll_module);
 

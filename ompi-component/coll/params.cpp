@@ -60,6 +60,10 @@ void register_params() {
                  MCA_BASE_VAR_TYPE_SIZE_T, &params.board_size);
   register_param("max_ranks", "Communicators of more processes are left to other components",
                  MCA_BASE_VAR_TYPE_INT, &params.max_ranks);
+  register_param("group_size",
+                 "Processes of a node that work together on device memory, led by the first of "
+                 "them (0: all of the node)",
+                 MCA_BASE_VAR_TYPE_INT, &params.group_size);
   register_param("device", "Emulated device to use (default: UCX_WEFT_DEVICE, or else weft0)",
                  MCA_BASE_VAR_TYPE_STRING, &params.device);
   register_counters();

@@ -9,7 +9,6 @@
 namespace weft::coll {
 
 struct Params {
-  /// Only when asked for, until it has been tested as long as the rest.
   bool enable = true;
   int priority = 78;
   int verbose = 0;
@@ -19,6 +18,8 @@ struct Params {
   std::size_t board_size = 16 * 1024;
   /// Larger communicators are left to others.
   int max_ranks = 64;
+  /// Processes of a node that work together; 0: all of them.
+  int group_size = 0;
   char* device = nullptr;
 };
 

@@ -1,6 +1,7 @@
 """Collectives on device memory, against the modules that were there before; one-sided counters."""
 
 import re
+import socket
 
 from . import jobs
 from .jobs import Failure
@@ -32,11 +33,29 @@ def collective_cases(suite):
         ("with payloads of at most 56 bytes", ["--mca", "coll_weft_max_size", "0"], {}),
         ("with all the device memory", ["--mca", "coll_weft_board_size", "200000", "--mca",
                                         "coll_weft_max_size", "100000"], {}),
+        ("in groups of two, led by their first", ["--mca", "coll_weft_group_size", "2"], {}),
         ("over pml ob1", ["--mca", "pml", "ob1"], {}),
     ):
         yield Case(f"collectives at random {name}, 3 ranks",
                    lambda mca=mca, env=env: mix(3, 600, suite.seed + 7, "--churn", 60, mca=mca,
                                                 env=env))
+
+    def on_two_nodes():
+        # Two host names by UTS namespaces: Open MPI takes them for two nodes.
+        agent = suite.scratch / "agent"
+        agent.write_text("#!/bin/sh\nhost=$1; shift\n"
+                         'exec unshare --uts sh -c "hostname $host; $*"\n')
+        agent.chmod(0o700)
+        mix(4, 3000, suite.seed + 8, "--churn", 100,
+            mca=["--host", f"{socket.gethostname()}:2,elsewhere:2", "--mca", "plm_rsh_agent",
+                 str(agent)])
+
+    for np, size in ((3, 2), (8, 3)) if suite.long else ():
+        yield Case(f"collectives at random in groups of {size}, {np} ranks",
+                   lambda np=np, size=size: mix(np, 20000, suite.seed + 9, mca=[
+                       "--mca", "coll_weft_group_size", str(size)]))
+    if suite.long:
+        yield Case("collectives at random on two nodes", on_two_nodes)
 
     def nothing_left_in_use():
         info = suite.weft_info()
