@@ -5,10 +5,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 
 #include "hca/emu/null_layout.hpp"
 #include "verbs/context.hpp"
 #include "verbs/device_memory.hpp"
+#include "verbs/layout.hpp"
 #include "verbs/log.hpp"
 #include "verbs/memory_window.hpp"
 
@@ -16,8 +18,38 @@ namespace weft::verbs {
 
 namespace {
 
-/// Brings the pages in, as pinning them would: memory that is not there, or not writable where that
-/// is asked for, is an error now and not a signal when a peer writes.
+hca::emu::Region region_of(MemoryRegion& mr, hca::Access access) {
+  hca::emu::Region region{mr.iova, mr.length, static_cast<std::byte*>(mr.addr),
+                          nullptr, access,    ProtectionDomain::of(mr.pd).core->number()};
+  region.owner = &mr;
+  return region;
+}
+
+/// Refuses a region that is not plain memory of one's own, or that something refers to.
+void check_plain(const MemoryRegion& mr) {
+  const int windows = windows_on(mr);
+  const std::scoped_lock guard(lock_of(mr));
+  if (!mr.may_carry) refuse(EINVAL, "the region is one of device memory, of pages, or the null MR");
+  if (mr.layout || mr.staged) refuse(EINVAL, "the region has a layout");
+  if (const int users = mr.users + windows; users != 0) {
+    refuse(EBUSY, std::to_string(users) + " windows or layouts refer to the region");
+  }
+}
+
+/// From here on nothing begins to refer to the region; throws hca::Error EBUSY when something does.
+void retire(MemoryRegion& mr) {
+  const int windows = windows_on(mr);
+  const std::scoped_lock guard(lock_of(mr));
+  if (const int users = mr.users + windows; users != 0) {
+    refuse(EBUSY, std::to_string(users) + " windows or layouts refer to the region");
+  }
+  if (is_posted(mr)) refuse(EBUSY, "a layout of the region is in a send queue");
+  mr.leaving = true;
+  forget_layouts(mr);
+}
+
+}  // namespace
+
 void populate(void* addr, std::uint64_t length, bool writable) {
   if (length == 0) return;
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -44,17 +76,6 @@ void check_range(const void* addr, std::uint64_t length, std::uint64_t iova) {
   }
 }
 
-hca::emu::Region region_of(const MemoryRegion& mr, hca::Access access) {
-  return {mr.iova, mr.length, static_cast<std::byte*>(mr.addr),
-          nullptr, access,    ProtectionDomain::of(mr.pd).core->number()};
-}
-
-void refuse_if_used(const MemoryRegion& mr) {
-  if (const int users = mr.users + windows_on(mr)) {
-    refuse(EBUSY, std::to_string(users) + " windows or layouts refer to the region");
-  }
-}
-
 void enter(MemoryRegion& mr, ibv_pd* pd) {
   mr.context = pd->context;
   mr.pd = pd;
@@ -64,7 +85,9 @@ void enter(MemoryRegion& mr, ibv_pd* pd) {
   ++ProtectionDomain::of(pd).users;
 }
 
-}  // namespace
+hca::emu::SpinLock& lock_of(const MemoryRegion& mr) {
+  return Context::of(mr.context).core->domain().lock();
+}
 
 hca::Access access_of(unsigned flags) {
   constexpr unsigned known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
@@ -99,6 +122,7 @@ ibv_mr* reg_mr(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova, u
     mr->length = length;
     mr->access = access;
     mr->pd = pd;
+    mr->may_carry = true;
     check_range(addr, length, mr->iova);
     populate(addr, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
     mr->core = ProtectionDomain::of(pd).core->register_region(region_of(*mr, rights));
@@ -110,7 +134,7 @@ ibv_mr* reg_mr(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova, u
 int dereg_mr(ibv_mr* which) {
   auto& mr = MemoryRegion::of(which);
   return guarded("ibv_dereg_mr", [&] {
-    refuse_if_used(mr);
+    retire(mr);
     mr.core.reset();
     --ProtectionDomain::of(mr.pd).users;
     if (mr.memory != nullptr) --mr.memory->users;
@@ -138,11 +162,10 @@ int rereg_mr(ibv_mr* which, int flags, ibv_pd* pd, void* addr, std::size_t lengt
       refuse(EINVAL, "the new PD is of another context, or none");
     }
     if (rights) access_of(static_cast<unsigned>(access));
+    check_plain(mr);
   });
   if (bad_input != 0) return IBV_REREG_MR_ERR_INPUT;
   const int failed = guarded("ibv_rereg_mr", [&] {
-    if (mr.memory != nullptr) refuse(EINVAL, "the region is one of device memory");
-    refuse_if_used(mr);
     const unsigned now = rights ? static_cast<unsigned>(access) : mr.access;
     const bool zero_based = (mr.access & IBV_ACCESS_ZERO_BASED) != 0;
     void* const to = translation ? addr : mr.addr;
@@ -153,8 +176,10 @@ int rereg_mr(ibv_mr* which, int flags, ibv_pd* pd, void* addr, std::size_t lengt
     check_range(to, bytes, iova);
     populate(to, bytes, (now & IBV_ACCESS_LOCAL_WRITE) != 0);
     ibv_pd* const in = domain ? pd : mr.pd;
-    mr.core->replace({iova, bytes, static_cast<std::byte*>(to), nullptr, access_of(now),
-                      ProtectionDomain::of(in).core->number()});
+    hca::emu::Region region{iova,    bytes,          static_cast<std::byte*>(to),
+                            nullptr, access_of(now), ProtectionDomain::of(in).core->number()};
+    region.owner = &mr;
+    mr.core->replace(std::move(region));
     ++ProtectionDomain::of(in).users;
     --ProtectionDomain::of(mr.pd).users;
     mr.pd = in;
@@ -169,9 +194,10 @@ int rereg_mr(ibv_mr* which, int flags, ibv_pd* pd, void* addr, std::size_t lengt
 ibv_mr* alloc_null_mr(ibv_pd* pd) {
   return guarded_pointer("ibv_alloc_null_mr", [&]() -> ibv_mr* {
     auto mr = std::make_unique<MemoryRegion>();
-    mr->core = ProtectionDomain::of(pd).core->register_region(
-        {0, ~std::uint64_t{0}, nullptr, std::make_shared<hca::emu::NullLayout>(),
-         hca::Access::local_write});
+    hca::emu::Region region{0, ~std::uint64_t{0}, nullptr, std::make_shared<hca::emu::NullLayout>(),
+                            hca::Access::local_write};
+    region.owner = mr.get();
+    mr->core = ProtectionDomain::of(pd).core->register_region(std::move(region));
     enter(*mr, pd);
     mr->rkey = 0;
     return mr.release();
