@@ -57,14 +57,19 @@ void populate(void* addr, std::uint64_t length, bool writable) {
   const std::uint64_t bytes = reinterpret_cast<std::uint64_t>(addr) + length - first;
   constexpr int populate_read = 22;  // MADV_POPULATE_READ, MADV_POPULATE_WRITE: Linux 5.14
   constexpr int populate_write = 23;
-  auto* at = reinterpret_cast<void*>(first);
-  int code = ::madvise(at, bytes, writable ? populate_write : populate_read) == 0 ? 0 : errno;
-  if (code == EINVAL) code = ::msync(at, bytes, MS_ASYNC) == 0 ? 0 : errno;  // an older kernel
-  if (code == 0) return;
-  refuse(code == ENOMEM ? EFAULT : code,
-         std::to_string(length) + " bytes at " +
-             std::to_string(reinterpret_cast<std::uint64_t>(addr)) +
-             (writable ? " are not all mapped and writable" : " are not all mapped"));
+  // EINVAL also stands for pages that cannot be written; so the kernel is asked what it knows once.
+  static const bool known = [&] {
+    std::uint64_t here = 0;
+    const auto own = reinterpret_cast<std::uint64_t>(&here) / page * page;
+    return ::madvise(reinterpret_cast<void*>(own), page, populate_read) == 0;
+  }();
+  auto* const at = reinterpret_cast<void*>(first);
+  const int failed = known ? ::madvise(at, bytes, writable ? populate_write : populate_read)
+                           : ::msync(at, bytes, MS_ASYNC);
+  if (failed == 0) return;
+  refuse(EFAULT, std::to_string(length) + " bytes at " +
+                     std::to_string(reinterpret_cast<std::uint64_t>(addr)) +
+                     (writable ? " are not all mapped and writable" : " are not all mapped"));
 }
 
 void check_range(const void* addr, std::uint64_t length, std::uint64_t iova) {
