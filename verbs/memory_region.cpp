@@ -10,6 +10,7 @@
 #include "hca/emu/null_layout.hpp"
 #include "verbs/context.hpp"
 #include "verbs/device_memory.hpp"
+#include "verbs/fork_ranges.hpp"
 #include "verbs/layout.hpp"
 #include "verbs/log.hpp"
 #include "verbs/memory_window.hpp"
@@ -23,17 +24,6 @@ hca::emu::Region region_of(MemoryRegion& mr, hca::Access access) {
                           nullptr, access,    ProtectionDomain::of(mr.pd).core->number()};
   region.owner = &mr;
   return region;
-}
-
-/// Refuses a region that is not plain memory of one's own, or that something refers to.
-void check_plain(const MemoryRegion& mr) {
-  const int windows = windows_on(mr);
-  const std::scoped_lock guard(lock_of(mr));
-  if (!mr.may_carry) refuse(EINVAL, "the region is one of device memory, of pages, or the null MR");
-  if (mr.layout || mr.staged) refuse(EINVAL, "the region has a layout");
-  if (const int users = mr.users + windows; users != 0) {
-    refuse(EBUSY, std::to_string(users) + " windows or layouts refer to the region");
-  }
 }
 
 /// From here on nothing begins to refer to the region; throws hca::Error EBUSY when something does.
@@ -130,7 +120,16 @@ ibv_mr* reg_mr(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova, u
     mr->may_carry = true;
     check_range(addr, length, mr->iova);
     populate(addr, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
-    mr->core = ProtectionDomain::of(pd).core->register_region(region_of(*mr, rights));
+    if (const int code = fork_ranges().dont_fork(addr, length)) {
+      refuse(code, std::to_string(length) + " bytes cannot be kept from child processes");
+    }
+    mr->pinned = {static_cast<std::byte*>(addr), length};
+    try {
+      mr->core = ProtectionDomain::of(pd).core->register_region(region_of(*mr, rights));
+    } catch (...) {
+      fork_ranges().do_fork(addr, length);
+      throw;
+    }
     enter(*mr, pd);
     return mr.release();
   });
@@ -143,57 +142,9 @@ int dereg_mr(ibv_mr* which) {
     mr.core.reset();
     --ProtectionDomain::of(mr.pd).users;
     if (mr.memory != nullptr) --mr.memory->users;
+    fork_ranges().do_fork(mr.pinned.data(), mr.pinned.size());
     delete &mr;
   });
-}
-
-int rereg_mr(ibv_mr* which, int flags, ibv_pd* pd, void* addr, std::size_t length, int access) {
-  auto& mr = MemoryRegion::of(which);
-  constexpr int known =
-      IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
-  const bool translation = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
-  const bool domain = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
-  const bool rights = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0;
-  const int bad_input = guarded("ibv_rereg_mr", [&] {
-    if ((flags & ~known) != 0 || flags == 0) {
-      refuse(EINVAL, "flags " + std::to_string(flags) + ", known are " + std::to_string(known));
-    }
-    if (translation && (length == 0 || addr == nullptr)) {
-      refuse(EINVAL, "a changed translation needs an address and a length, given " +
-                         std::to_string(length) + " bytes");
-    }
-    if (access != 0 && !rights) refuse(EINVAL, "access without IBV_REREG_MR_CHANGE_ACCESS");
-    if (domain && (pd == nullptr || pd->context != mr.context)) {
-      refuse(EINVAL, "the new PD is of another context, or none");
-    }
-    if (rights) access_of(static_cast<unsigned>(access));
-    check_plain(mr);
-  });
-  if (bad_input != 0) return IBV_REREG_MR_ERR_INPUT;
-  const int failed = guarded("ibv_rereg_mr", [&] {
-    const unsigned now = rights ? static_cast<unsigned>(access) : mr.access;
-    const bool zero_based = (mr.access & IBV_ACCESS_ZERO_BASED) != 0;
-    void* const to = translation ? addr : mr.addr;
-    const std::uint64_t bytes = translation ? length : mr.length;
-    const std::uint64_t iova = zero_based    ? 0
-                               : translation ? reinterpret_cast<std::uint64_t>(addr)
-                                             : mr.iova;
-    check_range(to, bytes, iova);
-    populate(to, bytes, (now & IBV_ACCESS_LOCAL_WRITE) != 0);
-    ibv_pd* const in = domain ? pd : mr.pd;
-    hca::emu::Region region{iova,    bytes,          static_cast<std::byte*>(to),
-                            nullptr, access_of(now), ProtectionDomain::of(in).core->number()};
-    region.owner = &mr;
-    mr.core->replace(std::move(region));
-    ++ProtectionDomain::of(in).users;
-    --ProtectionDomain::of(mr.pd).users;
-    mr.pd = in;
-    mr.addr = to;
-    mr.length = bytes;
-    mr.iova = iova;
-    mr.access = now | (mr.access & IBV_ACCESS_ZERO_BASED);
-  });
-  return failed == 0 ? 0 : IBV_REREG_MR_ERR_CMD;
 }
 
 ibv_mr* alloc_null_mr(ibv_pd* pd) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "hca/access.hpp"
@@ -25,6 +26,7 @@ struct MemoryRegion : ibv_mr {
   std::uint64_t iova = 0;          ///< the first address by which peers and SGEs name it
   unsigned access = 0;             ///< ibv_access_flags
   DeviceMemory* memory = nullptr;  ///< of a DM MR
+  std::span<std::byte> pinned{};   ///< what child processes do not get
   bool may_carry = false;          ///< a layout: it came from ibv_reg_mr()
   std::atomic<int> users{0};       ///< layouts that refer to it
 
