@@ -207,7 +207,7 @@ void Engine::serve_send(Link& link, Line* line, std::size_t length) noexcept {
   if (slot != nullptr) slot->busy.store(0, std::memory_order_release);
   if (!has(fields.flags, RequestFlags::last)) return;
   if (link.receiving_ != nullptr && link.send_status_ == WcStatus::success) {
-    link.receiving_->end(envelope);
+    link.send_status_ = link.receiving_->end(envelope);
   }
   link.receiving_ = nullptr;
   acknowledge(link, fields.op, link.send_status_, fields.qp);

@@ -451,6 +451,58 @@ TEST_F(N8, ACarrierIsDeregisteredAlsoAfterAFailure) {
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
+/// What is under way when a region goes ends, with success or a protection error, before the call
+/// returns: nothing touches the memory afterwards.
+TEST_F(N8, NothingUsesARegionOnceItIsGone) {
+  constexpr std::size_t bytes = 8u << 20;
+  const auto map = [] {
+    return static_cast<std::uint8_t*>(
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  };
+  std::uint8_t* const theirs = map();
+  ibv_mr* target = ibv_reg_mr(right->pd, theirs, bytes, all_access);
+  for (int round = 0; round < 24; ++round) {
+    SCOPED_TRACE(round);
+    std::uint8_t* const memory = map();
+    ibv_mr* under = ibv_reg_mr(left->pd, memory, bytes, all_access);
+    ibv_mr* layout = carrier(left->pd);
+    const auto address = reinterpret_cast<std::uint64_t>(memory);
+    ASSERT_EQ(set_sg(layout, 0,
+                     {{address + bytes / 2, bytes / 2, under->lkey}, {address, 4096, under->lkey}}),
+              0);
+    const ibv_sge sge{0, bytes / 2 + 4096, layout->lkey};
+    const bool receives = round % 3 == 2;
+    const Side& sender = receives ? *right : *left;
+    ibv_send_wr wr = request(round % 3 == 0 ? IBV_WR_RDMA_READ
+                             : receives     ? IBV_WR_SEND
+                                            : IBV_WR_RDMA_WRITE);
+    wr.wr.rdma = {reinterpret_cast<std::uint64_t>(theirs), target->rkey};
+    if (receives) {
+      ASSERT_EQ(left->post_recv(1, sge), 0);
+    }
+    ASSERT_EQ(sender.post(wr, receives ? ibv_sge{reinterpret_cast<std::uint64_t>(theirs),
+                                                 sge.length, target->lkey}
+                                       : sge),
+              0);
+    for (unsigned polls = static_cast<unsigned>(random() % 20); polls != 0; --polls) {
+      ibv_poll_cq(right->cq, 0, nullptr);
+      ibv_poll_cq(left->cq, 0, nullptr);
+    }
+    ASSERT_EQ(ibv_dereg_mr(layout), 0);
+    ASSERT_EQ(ibv_dereg_mr(under), 0);
+    ASSERT_EQ(::munmap(memory, bytes), 0);
+    const ibv_wc wc = left->wait(right.get());
+    EXPECT_TRUE(wc.status == IBV_WC_SUCCESS || wc.status == IBV_WC_LOC_PROT_ERR)
+        << ibv_wc_status_str(wc.status);
+    if (receives) {
+      EXPECT_EQ(right->wait(left.get()).status == IBV_WC_SUCCESS, wc.status == IBV_WC_SUCCESS);
+    }
+    reconnect();
+  }
+  EXPECT_EQ(ibv_dereg_mr(target), 0);
+  ::munmap(theirs, bytes);
+}
+
 TEST_F(N8, EveryFailureSaysWhichValueAndLimit) {
   // WEFT_LOG is read once in a process: a child, which prints and ends.
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
