@@ -1,5 +1,6 @@
 // The calls of infiniband/weft_verbs.h: to the device that the object is on.
 #include <cerrno>
+#include <cstring>
 
 #include "verbs/context.hpp"
 #include "verbs/infiniband/weft_verbs.h"
@@ -12,6 +13,15 @@
 using weft::verbs::is_ours;
 
 namespace {
+
+/// What a program put into an enumeration, whether or not it is one of its values.
+template <class Enumeration>
+unsigned number_of(const Enumeration& value) {
+  unsigned number = 0;
+  static_assert(sizeof number == sizeof value);
+  std::memcpy(&number, &value, sizeof number);
+  return number;
+}
 
 /// On a device that has no such calls.
 template <class Result>
@@ -68,7 +78,7 @@ WEFT_EXPORT int ibv_memcpy_dm(ibv_dm* dm, ibv_memcpy_dm_attr* attr) {
     if (attr->comp_mask != 0) refuse(EINVAL, "comp_mask " + std::to_string(attr->comp_mask));
     if (attr->host_addr == nullptr && attr->length != 0) refuse(EINVAL, "host_addr is null");
     int code = 0;
-    switch (attr->memcpy_type) {
+    switch (number_of(attr->memcpy_type)) {
       case IBV_DM_CPY_HOST_TO_DEVICE:
         code = ::ibv_memcpy_to_dm(dm, attr->dm_offset, attr->host_addr, attr->length);
         break;
@@ -76,7 +86,7 @@ WEFT_EXPORT int ibv_memcpy_dm(ibv_dm* dm, ibv_memcpy_dm_attr* attr) {
         code = ::ibv_memcpy_from_dm(attr->host_addr, dm, attr->dm_offset, attr->length);
         break;
       default:
-        refuse(EINVAL, "memcpy_type " + std::to_string(attr->memcpy_type));
+        refuse(EINVAL, "memcpy_type " + std::to_string(number_of(attr->memcpy_type)));
     }
     if (code != 0) {
       refuse(code, std::to_string(attr->length) + " bytes at " + std::to_string(attr->dm_offset));
@@ -91,7 +101,7 @@ WEFT_EXPORT ibv_mr* ibv_reg_mr_ex(ibv_pd* pd, ibv_mr_attr* attr) {
     if (attr->comp_mask != 0) refuse(EINVAL, "comp_mask " + std::to_string(attr->comp_mask));
     const auto access = static_cast<unsigned>(attr->access);
     ibv_mr* mr = nullptr;
-    switch (attr->type) {
+    switch (number_of(attr->type)) {
       case IBV_HOST_MEM:
         mr = ibv_reg_mr(pd, attr->mem_type.host_mem.addr, attr->length, access);
         break;
@@ -101,7 +111,7 @@ WEFT_EXPORT ibv_mr* ibv_reg_mr_ex(ibv_pd* pd, ibv_mr_attr* attr) {
                            attr->length, access | IBV_ACCESS_ZERO_BASED);
         break;
       default:
-        refuse(EINVAL, "type " + std::to_string(attr->type));
+        refuse(EINVAL, "type " + std::to_string(number_of(attr->type)));
     }
     if (mr == nullptr) refuse(errno, std::to_string(attr->length) + " bytes were not registered");
     return mr;

@@ -123,7 +123,9 @@ TEST_F(D2, CopiesOutsideAreRefused) {
   }
   ibv_memcpy_dm_attr attr{IBV_DM_CPY_DEVICE_TO_HOST, bytes.data(), 0, 10, 1};
   EXPECT_EQ(ibv_memcpy_dm(dm, &attr), EINVAL) << "comp_mask";
-  attr = {static_cast<ibv_dev_memcpy_type>(2), bytes.data(), 0, 10, 0};
+  attr = {IBV_DM_CPY_HOST_TO_DEVICE, bytes.data(), 0, 10, 0};
+  const unsigned unknown = 2;
+  std::memcpy(&attr.memcpy_type, &unknown, sizeof unknown);
   EXPECT_EQ(ibv_memcpy_dm(dm, &attr), EINVAL) << "memcpy_type";
   attr = {IBV_DM_CPY_HOST_TO_DEVICE, nullptr, 0, 10, 0};
   EXPECT_EQ(ibv_memcpy_dm(dm, &attr), EINVAL) << "host_addr";
@@ -179,7 +181,8 @@ TEST_F(D3, TheRfcsRegistrationIsUpstreams) {
   host.comp_mask = 1;
   refused(host);
   host.comp_mask = 0;
-  host.type = static_cast<ibv_mem_type>(2);
+  const unsigned unknown = 2;
+  std::memcpy(&host.type, &unknown, sizeof unknown);
   refused(host);
   EXPECT_EQ(ibv_reg_mr_ex(left->pd, nullptr), nullptr);
 }
