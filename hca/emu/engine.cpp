@@ -109,6 +109,9 @@ unsigned Engine::complete() noexcept {
 }
 
 void Engine::drop_key(std::uint32_t key) noexcept {
+  for (ReceiveEnd* end : receive_ends_) {
+    if (end != nullptr) end->key_dropped(key);
+  }
   if (waiting() == 0) return;
   for (Link* link : links_) {
     for (auto read = link->reads_.begin(); read != link->reads_.end();) {

@@ -28,7 +28,7 @@ class ReceiveEnd {
   virtual WcStatus begin(const Link& link, std::uint64_t length,
                          const Envelope& envelope) noexcept = 0;
   virtual void place(std::span<const std::byte> piece) noexcept = 0;
-  virtual void end(const Envelope& envelope) noexcept = 0;
+  virtual WcStatus end(const Envelope& envelope) noexcept = 0;
 
   /// Whether an RDMA or atomic request may be executed now. `pd`: where its key must belong.
   virtual WcStatus admit(const Link& link, std::uint32_t psn, Access need,
@@ -39,6 +39,8 @@ class ReceiveEnd {
   /// What was admitted is refused with `status`.
   virtual void refused(WcStatus status) noexcept = 0;
   [[nodiscard]] virtual std::uint8_t rnr_timer() const noexcept = 0;
+  /// A key goes, or stands for something else from now on: what uses it as an lkey ends.
+  virtual void key_dropped(std::uint32_t key) noexcept = 0;
 };
 
 /// Who waits for room, for an answer or for a time to come.

@@ -168,6 +168,7 @@ void QueuePair::clear() noexcept {
   engine_.forget(this);
   receiving_ = false;
   receive_memory_ = {};
+  receive_broken_ = false;
   established_ = false;
   link_.reset();
   while (own_queue_ && !own_queue_->empty()) own_queue_->pop();

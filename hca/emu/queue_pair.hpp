@@ -107,7 +107,7 @@ class QueuePair final : public ReceiveEnd, private Waiter {
   WcStatus begin(const Link& link, std::uint64_t length,
                  const Envelope& envelope) noexcept override;
   void place(std::span<const std::byte> piece) noexcept override;
-  void end(const Envelope& envelope) noexcept override;
+  WcStatus end(const Envelope& envelope) noexcept override;
   WcStatus admit(const Link& link, std::uint32_t psn, Access need,
                  std::uint32_t& pd) noexcept override;
   WcStatus executed(std::uint64_t length, const Envelope& envelope) noexcept override;
@@ -115,6 +115,7 @@ class QueuePair final : public ReceiveEnd, private Waiter {
   [[nodiscard]] std::uint8_t rnr_timer() const noexcept override {
     return attributes_.min_rnr_timer;
   }
+  void key_dropped(std::uint32_t key) noexcept override;
 
  private:
   /// A send work request in the send queue.
@@ -150,6 +151,7 @@ class QueuePair final : public ReceiveEnd, private Waiter {
   bool try_start(Request& request) noexcept;
   bool place(Request& request, Link& link) noexcept;
   void take_end(Request& request, WcStatus status) noexcept;
+  void end_locally(Request& request, WcStatus status) noexcept;
   void report_finished() noexcept;
   bool may_repeat(Request& request) noexcept;
   void report(Request& request, WcStatus status) noexcept;
@@ -202,6 +204,8 @@ class QueuePair final : public ReceiveEnd, private Waiter {
   bool receiving_ = false;  ///< a receive was taken and is not complete
   std::uint64_t receive_id_ = 0;
   SgeMemory receive_memory_{};
+  std::vector<std::uint32_t> receive_keys_;  ///< its lkeys, when it is filled in several pieces
+  bool receive_broken_ = false;              ///< one of them went: the QP fails
   std::uint64_t received_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // Queue pairs: what peers' requests do to one.
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -40,6 +41,8 @@ bool QueuePair::take_receive(std::uint64_t& wr_id, SgeMemory* memory, bool& soun
   wr_id = entry.wr_id;
   sound = memory == nullptr ||
           engine_.resolve(*memory, entry.sges, Access::local_write, receive_queue_->pd().number());
+  receive_keys_.clear();
+  for (const Sge& sge : entry.sges) receive_keys_.push_back(sge.lkey);
   receive_queue_->pop();
   return true;
 }
@@ -86,8 +89,8 @@ void QueuePair::place(std::span<const std::byte> piece) noexcept {
   received_ += piece.size();
 }
 
-void QueuePair::end(const Envelope& envelope) noexcept {
-  if (!receiving_) return;
+WcStatus QueuePair::end(const Envelope& envelope) noexcept {
+  if (!receiving_) return WcStatus::retry_exc_err;  // flushed, or broken off
   receiving_ = false;
   expected_psn_ = (envelope.psn + 1) & psn_mask;
   if (envelope.invalidate) context_.domain().unbind(envelope.immediate.data);
@@ -103,6 +106,30 @@ void QueuePair::end(const Envelope& envelope) noexcept {
   completion.has_grh = type_ == QpType::ud;
   receive_memory_.list.reset();
   recv_cq_.push(completion);
+  return WcStatus::success;
+}
+
+void QueuePair::key_dropped(std::uint32_t key) noexcept {
+  const auto uses = [key](const Sge& sge) { return sge.lkey == key; };
+  bool ended = false;
+  for (std::uint32_t i = in_flight_ != 0 ? head_ : next_; i != next_; ++i) {
+    Request& request = slot(i);
+    const std::span<const Sge> sges = sges_of(request);
+    if (!request.posted || std::none_of(sges.begin(), sges.end(), uses)) continue;
+    end_locally(request, WcStatus::loc_prot_err);
+    ended = true;
+  }
+  if (receiving_ &&
+      std::find(receive_keys_.begin(), receive_keys_.end(), key) != receive_keys_.end()) {
+    receiving_ = false;
+    receive_broken_ = true;
+    recv_cq_.push({receive_id_, WcStatus::loc_prot_err, WcOpcode::recv, 0, {}, number_});
+    ended = true;
+  }
+  if (!ended) return;
+  // Not reported here: a work request of this QP may be what drops the key.
+  engine_.await(this);
+  context_.watch();
 }
 
 void QueuePair::write_grh(std::uint64_t length) noexcept {

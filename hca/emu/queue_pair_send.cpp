@@ -155,6 +155,7 @@ void QueuePair::enqueue(const SendWr& wr) {
 }
 
 bool QueuePair::proceed() noexcept {
+  if (std::exchange(receive_broken_, false)) fail();
   report_finished();
   start_more();
   report_finished();
@@ -260,6 +261,16 @@ void QueuePair::take_end(Request& request, WcStatus status) noexcept {
   report_finished();
   if (next_ != tail_ || rewinding_) engine_.await(this);
   if (in_flight_ == 0 && state() == QpState::sqd) raise(QpEvent::send_queue_drained);
+}
+
+/// Takes back a request that is with the engine; it touches no memory any more.
+void QueuePair::end_locally(Request& request, WcStatus status) noexcept {
+  engine_.abandon(&request);
+  request.posted = false;
+  request.finished = true;
+  request.status = status;
+  --in_flight_;
+  if (returns_data(request.opcode)) --reads_in_flight_;
 }
 
 bool QueuePair::may_repeat(Request& request) noexcept {

@@ -202,6 +202,136 @@ TEST(Layout, RandomLayoutsMoveExactlyTheirBytes) {
   }
 }
 
+/// A slice of any layout, or items of several in turn.
+Case random_part(Random& random) {
+  Case c;
+  if (random.chance(0.3)) {
+    const Case child = random_case(random, 2);
+    const auto size = static_cast<std::int64_t>(child.bytes.size());
+    const std::int64_t offset = random.in(0, size);
+    const std::int64_t length = random.in(0, size - offset);
+    c.layout = Layout::slice(child.layout, static_cast<std::uint64_t>(offset),
+                             static_cast<std::uint64_t>(length));
+    c.bytes.assign(child.bytes.begin() + offset, child.bytes.begin() + offset + length);
+    return c;
+  }
+  std::vector<RoundRobinEntry> entries;
+  std::vector<Offsets> items;  // bytes of each entry
+  for (std::int64_t n = random.in(0, 5); n > 0; --n) {
+    RoundRobinEntry entry;
+    Case child;
+    if (random.chance(0.5)) child = random_case(random, 1);
+    std::int64_t room = 3000;
+    if (!child.bytes.empty()) {
+      entry.child = child.layout;
+      room = static_cast<std::int64_t>(child.bytes.size());
+    }
+    entry.block = static_cast<std::uint64_t>(
+        random.in(entry.child ? 1 : 0, std::min<std::int64_t>(40, room)));
+    entry.offset = random.in(0, room - static_cast<std::int64_t>(entry.block));
+    entry.repeat = static_cast<std::uint64_t>(random.in(1, 4));
+    room -= entry.offset + static_cast<std::int64_t>(entry.block);
+    Offsets starts{entry.offset};
+    for (std::int64_t dims = random.in(0, 3); dims > 0; --dims) {
+      const std::int64_t count = random.in(entry.child ? 1 : 0, 9);
+      const std::int64_t stride = random.in(0, count > 1 ? room / (count - 1) / 2 : 50);
+      if (count > 1) room -= (count - 1) * stride;
+      entry.dims.insert(entry.dims.begin(), {static_cast<std::uint64_t>(count), stride});
+      Offsets more;
+      for (std::int64_t i = 0; i < count; ++i) append_moved(more, starts, i * stride);
+      starts = std::move(more);
+    }
+    Offsets bytes;
+    for (const std::int64_t start : starts) {
+      for (std::uint64_t i = 0; i < entry.block; ++i) {
+        const std::int64_t at = start + static_cast<std::int64_t>(i);
+        bytes.push_back(entry.child ? child.bytes[static_cast<std::size_t>(at)] : at);
+      }
+    }
+    items.push_back(std::move(bytes));
+    entries.push_back(std::move(entry));
+  }
+  std::vector<std::size_t> next(items.size());
+  for (bool more = true; more;) {
+    more = false;
+    for (std::size_t e = 0; e < items.size(); ++e) {
+      for (std::uint64_t i = 0; i < entries[e].repeat * entries[e].block; ++i) {
+        if (next[e] == items[e].size()) break;
+        c.bytes.push_back(items[e][next[e]++]);
+      }
+      more = more || next[e] < items[e].size();
+    }
+  }
+  c.layout = Layout::round_robin(std::move(entries));
+  return c;
+}
+
+TEST(Layout, SlicesAndRoundRobinsMoveExactlyTheirBytes) {
+  for (std::uint64_t round = 0; round < 600; ++round) {
+    Random random(round + 200000);
+    const Case c = random_part(random);
+    SCOPED_TRACE(test::seed_note(round) + ": " + c.layout->describe());
+    ASSERT_EQ(c.layout->size(), c.bytes.size());
+    EXPECT_TRUE(c.layout->equals(*c.layout));
+    if (c.bytes.empty()) continue;
+    const auto [low, high] = std::minmax_element(c.bytes.begin(), c.bytes.end());
+    ASSERT_LE(c.layout->lower(), *low);
+    ASSERT_GT(c.layout->upper(), *high);
+    Memory memory(*c.layout);
+    memory.fill(random.engine());
+    check_gather(c, memory, 0, c.bytes.size());
+    const auto size = static_cast<std::int64_t>(c.bytes.size());
+    for (int i = 0; i < 8; ++i) {
+      const std::int64_t offset = random.in(0, size);
+      const auto length = static_cast<std::uint64_t>(random.in(0, size - offset));
+      check_gather(c, memory, static_cast<std::uint64_t>(offset), length);
+      check_scatter(c, memory, static_cast<std::uint64_t>(offset), length, random);
+    }
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Layout, AdjacentBytesAreFoundAndScatteredOnesAreNot) {
+  for (std::uint64_t round = 0; round < 600; ++round) {
+    Random random(round + 300000);
+    const Case c = random.chance(0.5) ? random_part(random) : random_case(random, 3);
+    SCOPED_TRACE(test::seed_note(round) + ": " + c.layout->describe());
+    std::vector<std::byte> base(1);
+    for (int i = 0; i < 20 && !c.bytes.empty(); ++i) {
+      const auto at =
+          static_cast<std::size_t>(random.in(0, static_cast<std::int64_t>(c.bytes.size()) - 1));
+      const auto most = static_cast<std::int64_t>(std::min<std::size_t>(8, c.bytes.size() - at));
+      const auto length = static_cast<std::size_t>(random.in(1, most));
+      // Only an address: nothing is there.
+      const auto found =
+          reinterpret_cast<std::uintptr_t>(c.layout->adjacent(base.data(), at, length));
+      if (found == 0) {
+        EXPECT_NE(length, 1u);
+        continue;
+      }
+      const auto from =
+          static_cast<std::int64_t>(found - reinterpret_cast<std::uintptr_t>(base.data()));
+      for (std::size_t k = 0; k < length; ++k) {
+        ASSERT_EQ(c.bytes[at + k], from + static_cast<std::int64_t>(k));
+      }
+    }
+  }
+}
+
+TEST(Layout, SlicesAndRoundRobinsKeepToTheirStreams) {
+  const LayoutPtr child = Layout::contiguous(100, 5);
+  EXPECT_THROW(Layout::slice(child, 101, 0), Error);
+  EXPECT_THROW(Layout::slice(child, 50, 51), Error);
+  EXPECT_THROW(Layout::slice(child, 1, UINT64_MAX), Error);
+  EXPECT_THROW(Layout::slice(nullptr, 0, 1), Error);
+  EXPECT_THROW(Layout::round_robin({{child, 96, 5, {}, 1}}), Error);
+  EXPECT_THROW(Layout::round_robin({{child, 0, 5, {{2, 96}}, 1}}), Error);
+  EXPECT_THROW(Layout::round_robin({{child, 50, 5, {{2, -60}}, 1}}), Error);
+  EXPECT_THROW(Layout::round_robin({{child, 0, 5, {}, 0}}), Error);
+  EXPECT_THROW(Layout::round_robin({{nullptr, 0, 8, {{std::uint64_t{1} << 61, 1}}, 1}}), Error);
+  EXPECT_EQ(Layout::round_robin({{child, 95, 5, {}, 1}})->size(), 5u);
+}
+
 TEST(Layout, ConsecutivePiecesOfAnySizeMakeTheWholeStream) {
   for (std::uint64_t round = 0; round < 200; ++round) {
     Random random(round + 100000);
