@@ -4,6 +4,8 @@
  * arrived. Without device memory it lies in host memory, which a program has to be ready for:
  * adapters have little, and it may be taken.
  * Build: cc semaphore.c -lweft-verbs -libverbs */
+#include <poll.h>
+
 #include "two_ends.h"
 
 enum { PEERS = 3, INCREMENTS = 1000, BYTES = 64 };
@@ -48,6 +50,21 @@ static int peer(int socket) {
   return wrong != 0;
 }
 
+/* Returns when it has met all, in the order in which they come. */
+static void meet_all(const int socket[PEERS]) {
+  struct pollfd waiting[PEERS];
+  for (int i = 0; i < PEERS; i++) waiting[i] = (struct pollfd){socket[i], POLLIN, 0};
+  for (int met = 0; met < PEERS;) {
+    need(poll(waiting, PEERS, -1) > 0, "poll");
+    for (int i = 0; i < PEERS; i++) {
+      if (waiting[i].fd < 0 || waiting[i].revents == 0) continue;
+      meet(socket[i]);
+      waiting[i].fd = -1;
+      met++;
+    }
+  }
+}
+
 int main(void) {
   int socket[PEERS];
   struct ibv_qp* qp[PEERS];
@@ -81,7 +98,7 @@ int main(void) {
     qp[i] = connect_qp(&end, socket[i]);
     tell(socket[i], &self, sizeof self);
   }
-  for (int i = 0; i < PEERS; i++) meet(socket[i]); /* it has seen all the others' increments */
+  meet_all(socket); /* each has seen the others' increments */
 
   if (dm != NULL) {
     struct ibv_memcpy_dm_attr copy = {IBV_DM_CPY_DEVICE_TO_HOST, &value, 0, sizeof value, 0};

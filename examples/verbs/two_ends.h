@@ -65,6 +65,7 @@ struct end {
   struct ibv_pd* pd;
   struct ibv_cq* cq;
   uint32_t max_sge; /* of a work request */
+  int socket;       /* to the process at the other end of the QP, or -1 */
 };
 
 /* Opens the device named by WEFT_DEVICE, and without that or such a device the first one that has
@@ -95,6 +96,7 @@ static inline struct end open_end(void) {
   struct end end;
   struct ibv_device_attr attr;
   end.context = open_device();
+  end.socket = -1;
   need((errno = ibv_query_device(end.context, &attr)) == 0, "ibv_query_device");
   end.max_sge = (uint32_t)attr.max_sge;
   end.pd = ibv_alloc_pd(end.context);
@@ -148,6 +150,7 @@ static inline struct ibv_qp* connect_qp(struct end* end, int socket) {
   } mine = {0}, peers;
   struct ibv_port_attr port;
   struct ibv_qp_init_attr init = {0};
+  end->socket = socket;
   init.send_cq = end->cq;
   init.recv_cq = end->cq;
   init.qp_type = IBV_QPT_RC;
@@ -207,11 +210,22 @@ static inline void destroy_qp(struct ibv_qp* qp) {
   need((errno = ibv_destroy_qp(qp)) == 0, "ibv_destroy_qp");
 }
 
-/* The next completion; ends the process when it is not a success. */
-static inline struct ibv_wc completion(struct end* end) {
+/* 1 when the process at the other end has ended: nothing tells a QP that waits for messages. */
+static inline int peer_is_gone(const struct end* end) {
+  char token;
+  return recv(end->socket, &token, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* The next completion; ends the process when it is not a success, or none can come any more. */
+static inline struct ibv_wc completion(const struct end* end) {
   struct ibv_wc wc;
-  int count;
-  while ((count = ibv_poll_cq(end->cq, 1, &wc)) == 0) sched_yield();
+  int count, gone = 0;
+  while ((count = ibv_poll_cq(end->cq, 1, &wc)) == 0) {
+    errno = EPIPE;
+    need(!gone, "waiting for a completion");
+    gone = peer_is_gone(end);
+    sched_yield();
+  }
   need(count == 1, "ibv_poll_cq");
   if (wc.status != IBV_WC_SUCCESS) {
     fprintf(stderr, "a completion with an error: %s\n", ibv_wc_status_str(wc.status));
@@ -221,7 +235,7 @@ static inline struct ibv_wc completion(struct end* end) {
 }
 
 /* Posts a request, with the list `sges`, and waits for its completion. */
-static inline void run(struct end* end, struct ibv_qp* qp, struct ibv_send_wr wr,
+static inline void run(const struct end* end, struct ibv_qp* qp, struct ibv_send_wr wr,
                        struct ibv_sge* sges, int count) {
   struct ibv_send_wr* bad;
   wr.sg_list = sges;
