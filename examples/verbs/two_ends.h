@@ -194,7 +194,7 @@ static inline struct ibv_qp* connect_qp(struct end* end, int socket) {
   need(errno == 0, "a QP to RTR");
 
   attr.qp_state = IBV_QPS_RTS;
-  attr.timeout = 14;
+  attr.timeout = 18; /* a second: the peer may have to wait for a processor */
   attr.retry_cnt = 7;
   attr.rnr_retry = 7;
   attr.max_rd_atomic = 1;

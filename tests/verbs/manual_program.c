@@ -1,5 +1,6 @@
 /* Runs the example code of the man pages: tests/verbs/examples compiles each page's and links it
- * with this. What an example's region holds is sent to a peer, who compares. */
+ * with this. What an example's region holds is sent to a peer, who compares. With the argument
+ * "limits" it prints those of the device that are in weft_verbs(7). */
 #include "two_ends.h"
 
 int column_can_be_a_layout(struct ibv_context* context, uint64_t item_bytes, uint64_t row_bytes);
@@ -169,7 +170,28 @@ static void reregistration(void) {
   must_deregister(mr);
 }
 
-int main(void) {
+static int print_limits(void) {
+  struct ibv_device_attr attr;
+  struct ibv_mr_layout_caps caps;
+  end = open_end();
+  need((errno = ibv_query_device(end.context, &attr)) == 0, "ibv_query_device");
+  need((errno = ibv_query_mr_layout_caps(end.context, &caps)) == 0, "ibv_query_mr_layout_caps");
+  printf("max_num_sg %u\n", caps.max_num_sg);
+  printf("max_inline_num_sg %u\n", caps.max_inline_num_sg);
+  printf("max_num_interleaved %u\n", caps.max_num_interleaved);
+  printf("max_inline_num_interleaved %u\n", caps.max_inline_num_interleaved);
+  printf("max_mr_stride_dimension %u\n", caps.max_mr_stride_dimension);
+  printf("max_mr_nesting_level %u\n", caps.max_mr_nesting_level);
+  printf("max_datum_length %llu\n", (unsigned long long)caps.max_datum_length);
+  printf("max_offset_stride %llu\n", (unsigned long long)caps.max_offset_stride);
+  printf("max_sge %d\n", attr.max_sge);
+  printf("max_qp_rd_atom %d\n", attr.max_qp_rd_atom);
+  close_end(&end);
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  if (argc > 1 && strcmp(argv[1], "limits") == 0) return print_limits();
   uint32_t no_more = 0;
   to_peer = start_peer(peer);
   end = open_end();
