@@ -100,6 +100,30 @@ LayoutPtr Layout::sequence(std::span<const Placed> parts) {
   return std::make_shared<SequenceLayout>(std::move(full));
 }
 
+LayoutPtr Layout::slice(LayoutPtr child, std::uint64_t offset, std::uint64_t length) {
+  require(child);
+  if (offset > child->size() || length > child->size() - offset) {
+    throw Error(EINVAL, "layout: " + detail::text(length) + " bytes from byte " +
+                            detail::text(offset) + " on of a stream of " +
+                            detail::text(child->size()));
+  }
+  if (length == 0) return empty();
+  if (length == child->size()) return child;
+  if (child->is_contiguous()) {
+    return contiguous(length, child->lower() + static_cast<std::int64_t>(offset));
+  }
+  return std::make_shared<SliceLayout>(std::move(child), offset, length);
+}
+
+LayoutPtr Layout::round_robin(std::vector<RoundRobinEntry> entries) {
+  std::erase_if(entries, [](const RoundRobinEntry& e) {
+    return e.block == 0 ||
+           std::any_of(e.dims.begin(), e.dims.end(), [](auto& d) { return d.count == 0; });
+  });
+  if (entries.empty()) return empty();
+  return std::make_shared<RoundRobinLayout>(std::move(entries));
+}
+
 namespace detail {
 std::string text(std::uint64_t value) {
   return std::to_string(value);

@@ -41,6 +41,15 @@ struct Placed {
   LayoutPtr layout;
 };
 
+/// One entry of a round robin: equal items, `repeat` of which are taken in each round.
+struct RoundRobinEntry {
+  LayoutPtr child{};              ///< what the items are parts of; null: of memory
+  std::int64_t offset = 0;        ///< of the first item: into the child's stream, or from the base
+  std::uint64_t block = 0;        ///< bytes of an item
+  std::vector<Dimension> dims{};  ///< of the items, outermost first; none: one item
+  std::uint64_t repeat = 1;
+};
+
 class Layout {
  public:
   virtual ~Layout() = default;
@@ -63,6 +72,12 @@ class Layout {
   static LayoutPtr indexed(LayoutPtr child, std::span<const std::int64_t> offsets);
   /// Different layouts one after another.
   static LayoutPtr sequence(std::span<const Placed> parts);
+  /// Bytes `offset` to `offset + length` of a layout's stream (hca::Error EINVAL when it has not
+  /// those).
+  static LayoutPtr slice(LayoutPtr child, std::uint64_t offset, std::uint64_t length);
+  /// Items of each entry in turn until all have run out; an entry that has is passed over. Items
+  /// of a child must lie in its stream (hca::Error EINVAL).
+  static LayoutPtr round_robin(std::vector<RoundRobinEntry> entries);
 
   /// Bytes of the packed stream.
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
@@ -85,6 +100,13 @@ class Layout {
   /// The opposite direction.
   virtual void scatter(std::byte* base, std::uint64_t offset,
                        std::span<const std::byte> in) const = 0;
+
+  /// Where `length` bytes of the stream from `offset` on are, when they are adjacent in memory;
+  /// else null. They must be within the stream.
+  [[nodiscard]] virtual std::byte* adjacent(std::byte* /*base*/, std::uint64_t /*offset*/,
+                                            std::uint64_t /*length*/) const noexcept {
+    return nullptr;
+  }
 
   /// Two layouts are equal when they are the same description (of normalised layouts: the same
   /// bytes in the same order).

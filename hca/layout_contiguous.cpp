@@ -34,4 +34,9 @@ std::size_t ContiguousLayout::footprint() const noexcept {
   return sizeof *this;
 }
 
+std::byte* ContiguousLayout::adjacent(std::byte* base, std::uint64_t offset,
+                                      std::uint64_t /*length*/) const noexcept {
+  return pointer(advance(address(base), lower()) + offset);
+}
+
 }  // namespace weft::hca

@@ -126,4 +126,18 @@ std::size_t InterleavedLayout::footprint() const noexcept {
   return sizeof *this + entries_.capacity() * sizeof(Block) + kernels_.capacity() * pointer_size;
 }
 
+std::byte* InterleavedLayout::adjacent(std::byte* base, std::uint64_t offset,
+                                       std::uint64_t length) const noexcept {
+  const std::uint64_t round = offset / round_;
+  std::uint64_t skip = offset - round * round_;
+  for (const Block& e : entries_) {
+    if (skip < e.length) {
+      if (length > e.length - skip) return nullptr;
+      return pointer(advance(advance(address(base), round, stride_), e.offset) + skip);
+    }
+    skip -= e.length;
+  }
+  return nullptr;
+}
+
 }  // namespace weft::hca

@@ -21,6 +21,8 @@ class ContiguousLayout final : public Layout {
               std::span<std::byte> out) const noexcept override;
   void scatter(std::byte* base, std::uint64_t offset,
                std::span<const std::byte> in) const noexcept override;
+  [[nodiscard]] std::byte* adjacent(std::byte* base, std::uint64_t offset,
+                                    std::uint64_t length) const noexcept override;
   [[nodiscard]] bool equals(const Layout& other) const noexcept override;
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] std::size_t footprint() const noexcept override;
@@ -40,6 +42,8 @@ class StridedLayout final : public Layout {
               std::span<std::byte> out) const noexcept override;
   void scatter(std::byte* base, std::uint64_t offset,
                std::span<const std::byte> in) const noexcept override;
+  [[nodiscard]] std::byte* adjacent(std::byte* base, std::uint64_t offset,
+                                    std::uint64_t length) const noexcept override;
   [[nodiscard]] bool equals(const Layout& other) const noexcept override;
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] std::size_t footprint() const noexcept override;
@@ -93,6 +97,8 @@ class InterleavedLayout final : public Layout {
               std::span<std::byte> out) const noexcept override;
   void scatter(std::byte* base, std::uint64_t offset,
                std::span<const std::byte> in) const noexcept override;
+  [[nodiscard]] std::byte* adjacent(std::byte* base, std::uint64_t offset,
+                                    std::uint64_t length) const noexcept override;
   [[nodiscard]] bool equals(const Layout& other) const noexcept override;
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] std::size_t footprint() const noexcept override;
@@ -123,6 +129,8 @@ class RepeatLayout final : public Layout {
 
   void gather(const std::byte* base, std::uint64_t offset, std::span<std::byte> out) const override;
   void scatter(std::byte* base, std::uint64_t offset, std::span<const std::byte> in) const override;
+  [[nodiscard]] std::byte* adjacent(std::byte* base, std::uint64_t offset,
+                                    std::uint64_t length) const noexcept override;
   [[nodiscard]] bool equals(const Layout& other) const noexcept override;
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] std::size_t footprint() const noexcept override;
@@ -142,6 +150,8 @@ class IndexedLayout final : public Layout {
 
   void gather(const std::byte* base, std::uint64_t offset, std::span<std::byte> out) const override;
   void scatter(std::byte* base, std::uint64_t offset, std::span<const std::byte> in) const override;
+  [[nodiscard]] std::byte* adjacent(std::byte* base, std::uint64_t offset,
+                                    std::uint64_t length) const noexcept override;
   [[nodiscard]] bool equals(const Layout& other) const noexcept override;
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] std::size_t footprint() const noexcept override;
@@ -159,6 +169,8 @@ class SequenceLayout final : public Layout {
 
   void gather(const std::byte* base, std::uint64_t offset, std::span<std::byte> out) const override;
   void scatter(std::byte* base, std::uint64_t offset, std::span<const std::byte> in) const override;
+  [[nodiscard]] std::byte* adjacent(std::byte* base, std::uint64_t offset,
+                                    std::uint64_t length) const noexcept override;
   [[nodiscard]] bool equals(const Layout& other) const noexcept override;
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] std::size_t footprint() const noexcept override;
@@ -166,6 +178,59 @@ class SequenceLayout final : public Layout {
  private:
   std::vector<Placed> parts_;
   std::vector<std::uint64_t> starts_;  // where each part begins in the packed stream
+};
+
+/// Part of another layout's stream.
+class SliceLayout final : public Layout {
+ public:
+  SliceLayout(LayoutPtr child, std::uint64_t offset, std::uint64_t length);
+  [[nodiscard]] const LayoutPtr& child() const noexcept { return child_; }
+  /// Of its first byte in the child's stream.
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+
+  [[nodiscard]] std::uint64_t mean_block(const std::byte* base) const noexcept override {
+    return child_->mean_block(base);
+  }
+  void gather(const std::byte* base, std::uint64_t offset, std::span<std::byte> out) const override;
+  void scatter(std::byte* base, std::uint64_t offset, std::span<const std::byte> in) const override;
+  [[nodiscard]] std::byte* adjacent(std::byte* base, std::uint64_t offset,
+                                    std::uint64_t length) const noexcept override;
+  [[nodiscard]] bool equals(const Layout& other) const noexcept override;
+  [[nodiscard]] std::string describe() const override;
+  [[nodiscard]] std::size_t footprint() const noexcept override;
+
+ private:
+  LayoutPtr child_;
+  std::uint64_t offset_;
+};
+
+/// Items of several entries in turn, whatever their numbers, distances and repeats.
+class RoundRobinLayout final : public Layout {
+ public:
+  explicit RoundRobinLayout(std::vector<RoundRobinEntry> entries);
+  [[nodiscard]] std::span<const RoundRobinEntry> entries() const noexcept { return entries_; }
+
+  void gather(const std::byte* base, std::uint64_t offset, std::span<std::byte> out) const override;
+  void scatter(std::byte* base, std::uint64_t offset, std::span<const std::byte> in) const override;
+  [[nodiscard]] std::byte* adjacent(std::byte* base, std::uint64_t offset,
+                                    std::uint64_t length) const noexcept override;
+  [[nodiscard]] bool equals(const Layout& other) const noexcept override;
+  [[nodiscard]] std::string describe() const override;
+  [[nodiscard]] std::size_t footprint() const noexcept override;
+
+ private:
+  /// Rounds of the same size.
+  struct Phase {
+    std::uint64_t start;  // in the packed stream
+    std::uint64_t first;  // round
+    std::uint64_t size;   // of a round
+  };
+  template <class Visit>
+  void each_piece(std::uint64_t offset, std::uint64_t n, Visit visit) const;
+
+  std::vector<RoundRobinEntry> entries_;
+  std::vector<std::uint64_t> items_;  // of each entry
+  std::vector<Phase> phases_;
 };
 
 }  // namespace weft::hca

@@ -112,4 +112,30 @@ std::size_t IndexedLayout::footprint() const noexcept {
   return sizeof *this + offsets_.capacity() * sizeof(std::int64_t) + child_->footprint();
 }
 
+namespace {
+
+/// adjacent() of copies of which copy `i` is at `place(i)`.
+template <typename Place>
+std::byte* adjacent_in_copy(const Layout& child, std::uint64_t offset, std::uint64_t length,
+                            Place place) noexcept {
+  const std::uint64_t index = offset / child.size();
+  const std::uint64_t skip = offset - index * child.size();
+  return length > child.size() - skip ? nullptr
+                                      : child.adjacent(pointer(place(index)), skip, length);
+}
+
+}  // namespace
+
+std::byte* RepeatLayout::adjacent(std::byte* base, std::uint64_t offset,
+                                  std::uint64_t length) const noexcept {
+  return adjacent_in_copy(*child_, offset, length,
+                          [&](std::uint64_t i) { return advance(address(base), i, stride_); });
+}
+
+std::byte* IndexedLayout::adjacent(std::byte* base, std::uint64_t offset,
+                                   std::uint64_t length) const noexcept {
+  return adjacent_in_copy(*child_, offset, length,
+                          [&](std::uint64_t i) { return advance(address(base), offsets_[i]); });
+}
+
 }  // namespace weft::hca

@@ -96,4 +96,16 @@ std::size_t SequenceLayout::footprint() const noexcept {
   return bytes;
 }
 
+std::byte* SequenceLayout::adjacent(std::byte* base, std::uint64_t offset,
+                                    std::uint64_t length) const noexcept {
+  const auto index =
+      static_cast<std::size_t>(std::upper_bound(starts_.begin(), starts_.end(), offset) -
+                               starts_.begin()) -
+      1;
+  const Placed& part = parts_[index];
+  const std::uint64_t skip = offset - starts_[index];
+  if (length > part.layout->size() - skip) return nullptr;
+  return part.layout->adjacent(pointer(advance(address(base), part.offset)), skip, length);
+}
+
 }  // namespace weft::hca

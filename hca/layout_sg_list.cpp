@@ -61,6 +61,14 @@ class EqualList final : public SgListLayout {
     run(advance(address(base), origin_), offset, in.data(), in.size());
   }
 
+  [[nodiscard]] std::byte* adjacent(std::byte* base, std::uint64_t offset,
+                                    std::uint64_t length) const noexcept override {
+    const std::uint64_t index = offset / block_;
+    const std::uint64_t skip = offset - index * block_;
+    if (length > block_ - skip) return nullptr;
+    return pointer(at(advance(address(base), origin_), index) + skip);
+  }
+
   [[nodiscard]] std::size_t footprint() const noexcept override {
     return sizeof *this + offsets_.capacity() * sizeof(Offset);
   }
@@ -150,6 +158,14 @@ class MixedList final : public SgListLayout {
     run(advance(address(base), origin_), offset, in.data(), in.size());
   }
 
+  [[nodiscard]] std::byte* adjacent(std::byte* base, std::uint64_t offset,
+                                    std::uint64_t length) const noexcept override {
+    std::uint64_t skip = 0;
+    const std::uint64_t index = find(offset, skip);
+    if (length > entries_[index].length - skip) return nullptr;
+    return pointer(at(advance(address(base), origin_), index) + skip);
+  }
+
   [[nodiscard]] std::size_t footprint() const noexcept override {
     return sizeof *this + entries_.capacity() * sizeof(Entry) +
            starts_.capacity() * sizeof(std::uint64_t);
@@ -180,20 +196,27 @@ class MixedList final : public SgListLayout {
     }
   }
 
-  /// Part of a block, whole blocks, part of a block.
-  template <typename Packed>
-  void run(std::uintptr_t base, std::uint64_t offset, Packed packed,
-           std::uint64_t n) const noexcept {
-    if (n == 0) return;
+  /// The block that byte `offset` of the stream is in; `skip`: of that block's bytes.
+  [[nodiscard]] std::uint64_t find(std::uint64_t offset, std::uint64_t& skip) const noexcept {
     std::uint64_t group = 0;
     if (offset != 0) {
       group = static_cast<std::uint64_t>(std::upper_bound(starts_.begin(), starts_.end(), offset) -
                                          starts_.begin()) -
               1;
     }
-    std::uint64_t skip = offset - starts_[group];
+    skip = offset - starts_[group];
     std::uint64_t index = group * every;
     while (skip >= entries_[index].length) skip -= entries_[index++].length;
+    return index;
+  }
+
+  /// Part of a block, whole blocks, part of a block.
+  template <typename Packed>
+  void run(std::uintptr_t base, std::uint64_t offset, Packed packed,
+           std::uint64_t n) const noexcept {
+    if (n == 0) return;
+    std::uint64_t skip = 0;
+    std::uint64_t index = find(offset, skip);
     if (skip != 0) {
       const std::uint64_t part = std::min<std::uint64_t>(entries_[index].length - skip, n);
       move_bytes(packed, at(base, index) + skip, part);

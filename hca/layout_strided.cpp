@@ -195,4 +195,16 @@ std::size_t StridedLayout::footprint() const noexcept {
          bytes_.capacity() * sizeof(std::uint64_t);
 }
 
+std::byte* StridedLayout::adjacent(std::byte* base, std::uint64_t offset,
+                                   std::uint64_t length) const noexcept {
+  std::uint64_t index = offset / block_;
+  const std::uint64_t skip = offset - index * block_;
+  if (length > block_ - skip) return nullptr;
+  std::uintptr_t at = advance(address(base), offset_);
+  for (std::size_t dim = dims_.size(); dim-- != 0; index /= dims_[dim].count) {
+    at = advance(at, index % dims_[dim].count, dims_[dim].stride);
+  }
+  return pointer(at + skip);
+}
+
 }  // namespace weft::hca

@@ -31,7 +31,7 @@ Device& device() {
 
 Context::Context() : verbs_context{} {
   hca::emu::ContextOptions options;
-  options.device = hca::emu::device_from("WEFT_DEVICE");
+  options.device = device().name;
   options.purpose = "verbs";
   core = hca::emu::Context::open(options);
   sz = sizeof(verbs_context);

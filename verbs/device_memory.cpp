@@ -67,18 +67,15 @@ ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* which, std::uint64_t offset, std::size_t l
     }
     if (pd->context != dm.context) refuse(EINVAL, "PD and device memory are of two contexts");
     auto mr = std::make_unique<MemoryRegion>();
-    mr->core = ProtectionDomain::of(pd).core->register_region(
-        {0, length, dm.core->bytes().data() + offset, nullptr, access_of(access)});
-    mr->context = pd->context;
-    mr->pd = pd;
+    hca::emu::Region region{0, length, dm.core->bytes().data() + offset, nullptr,
+                            access_of(access)};
+    region.owner = mr.get();
+    mr->core = ProtectionDomain::of(pd).core->register_region(std::move(region));
     mr->length = length;
-    mr->lkey = mr->core->lkey();
-    mr->rkey = mr->core->rkey();
-    mr->handle = mr->lkey;
     mr->access = access;
     mr->memory = &dm;
+    enter(*mr, pd);
     ++dm.users;
-    ++ProtectionDomain::of(pd).users;
     return mr.release();
   });
 }

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "verbs/infiniband/weft_verbs.h"
+
 namespace weft::verbs {
 
 struct Limits {
@@ -22,12 +24,18 @@ struct Limits {
   int max_srq_sge = 64;
   int max_reads = 128;
   bool atomics_with_cpu = true;  ///< IBV_ATOMIC_GLOB: they agree with the processor's own
+  ibv_mr_layout_caps layouts{};
+  bool overlapping_strides = true;  ///< an interleaved entry's stride may be below its block
 };
 
-/// Those of WEFT_HCA_PROFILE: `default`, or `connectx`, what a ConnectX-5 states. Another name is
-/// said on stderr once and taken as `default`.
+/// Those of WEFT_HCA_PROFILE: `default`, or `connectx`, what a ConnectX-5 states, and after the
+/// name, separated by commas, what of the layouts' capabilities is different: `-interleaved_repeat`
+/// takes a bit, `max_num_sg=8` sets a limit. What it does not know is said on stderr once and left
+/// out.
 const Limits& limits();
 /// The name of the profile in force.
 const char* profile_name();
+/// Takes another profile from now on; for tests, while no other thread uses the device.
+void choose_profile(const char* profile);
 
 }  // namespace weft::verbs

@@ -5,10 +5,13 @@
 
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 
 #include "hca/emu/null_layout.hpp"
 #include "verbs/context.hpp"
 #include "verbs/device_memory.hpp"
+#include "verbs/fork_ranges.hpp"
+#include "verbs/layout.hpp"
 #include "verbs/log.hpp"
 #include "verbs/memory_window.hpp"
 
@@ -16,8 +19,27 @@ namespace weft::verbs {
 
 namespace {
 
-/// Brings the pages in, as pinning them would: memory that is not there, or not writable where that
-/// is asked for, is an error now and not a signal when a peer writes.
+hca::emu::Region region_of(MemoryRegion& mr, hca::Access access) {
+  hca::emu::Region region{mr.iova, mr.length, static_cast<std::byte*>(mr.addr),
+                          nullptr, access,    ProtectionDomain::of(mr.pd).core->number()};
+  region.owner = &mr;
+  return region;
+}
+
+/// From here on nothing begins to refer to the region; throws hca::Error EBUSY when something does.
+void retire(MemoryRegion& mr) {
+  const int windows = windows_on(mr);
+  const std::scoped_lock guard(lock_of(mr));
+  if (const int users = mr.users + windows; users != 0) {
+    refuse(EBUSY, std::to_string(users) + " windows or layouts refer to the region");
+  }
+  if (is_posted(mr)) refuse(EBUSY, "a layout of the region is in a send queue");
+  mr.leaving = true;
+  forget_layouts(mr);
+}
+
+}  // namespace
+
 void populate(void* addr, std::uint64_t length, bool writable) {
   if (length == 0) return;
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -25,14 +47,19 @@ void populate(void* addr, std::uint64_t length, bool writable) {
   const std::uint64_t bytes = reinterpret_cast<std::uint64_t>(addr) + length - first;
   constexpr int populate_read = 22;  // MADV_POPULATE_READ, MADV_POPULATE_WRITE: Linux 5.14
   constexpr int populate_write = 23;
-  auto* at = reinterpret_cast<void*>(first);
-  int code = ::madvise(at, bytes, writable ? populate_write : populate_read) == 0 ? 0 : errno;
-  if (code == EINVAL) code = ::msync(at, bytes, MS_ASYNC) == 0 ? 0 : errno;  // an older kernel
-  if (code == 0) return;
-  refuse(code == ENOMEM ? EFAULT : code,
-         std::to_string(length) + " bytes at " +
-             std::to_string(reinterpret_cast<std::uint64_t>(addr)) +
-             (writable ? " are not all mapped and writable" : " are not all mapped"));
+  // EINVAL also stands for pages that cannot be written; so the kernel is asked what it knows once.
+  static const bool known = [&] {
+    std::uint64_t here = 0;
+    const auto own = reinterpret_cast<std::uint64_t>(&here) / page * page;
+    return ::madvise(reinterpret_cast<void*>(own), page, populate_read) == 0;
+  }();
+  auto* const at = reinterpret_cast<void*>(first);
+  const int failed = known ? ::madvise(at, bytes, writable ? populate_write : populate_read)
+                           : ::msync(at, bytes, MS_ASYNC);
+  if (failed == 0) return;
+  refuse(EFAULT, std::to_string(length) + " bytes at " +
+                     std::to_string(reinterpret_cast<std::uint64_t>(addr)) +
+                     (writable ? " are not all mapped and writable" : " are not all mapped"));
 }
 
 void check_range(const void* addr, std::uint64_t length, std::uint64_t iova) {
@@ -41,17 +68,6 @@ void check_range(const void* addr, std::uint64_t length, std::uint64_t iova) {
   if (start + length < start || iova + length < iova) {
     refuse(EINVAL, std::to_string(length) + " bytes at " + std::to_string(start) +
                        " go past the end of the address space");
-  }
-}
-
-hca::emu::Region region_of(const MemoryRegion& mr, hca::Access access) {
-  return {mr.iova, mr.length, static_cast<std::byte*>(mr.addr),
-          nullptr, access,    ProtectionDomain::of(mr.pd).core->number()};
-}
-
-void refuse_if_used(const MemoryRegion& mr) {
-  if (const int users = mr.users + windows_on(mr)) {
-    refuse(EBUSY, std::to_string(users) + " windows or layouts refer to the region");
   }
 }
 
@@ -64,7 +80,9 @@ void enter(MemoryRegion& mr, ibv_pd* pd) {
   ++ProtectionDomain::of(pd).users;
 }
 
-}  // namespace
+hca::emu::SpinLock& lock_of(const MemoryRegion& mr) {
+  return Context::of(mr.context).core->domain().lock();
+}
 
 hca::Access access_of(unsigned flags) {
   constexpr unsigned known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
@@ -99,9 +117,19 @@ ibv_mr* reg_mr(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova, u
     mr->length = length;
     mr->access = access;
     mr->pd = pd;
+    mr->may_carry = true;
     check_range(addr, length, mr->iova);
     populate(addr, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
-    mr->core = ProtectionDomain::of(pd).core->register_region(region_of(*mr, rights));
+    if (const int code = fork_ranges().dont_fork(addr, length)) {
+      refuse(code, std::to_string(length) + " bytes cannot be kept from child processes");
+    }
+    mr->pinned = {static_cast<std::byte*>(addr), length};
+    try {
+      mr->core = ProtectionDomain::of(pd).core->register_region(region_of(*mr, rights));
+    } catch (...) {
+      fork_ranges().do_fork(addr, length);
+      throw;
+    }
     enter(*mr, pd);
     return mr.release();
   });
@@ -110,68 +138,22 @@ ibv_mr* reg_mr(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova, u
 int dereg_mr(ibv_mr* which) {
   auto& mr = MemoryRegion::of(which);
   return guarded("ibv_dereg_mr", [&] {
-    refuse_if_used(mr);
+    retire(mr);
     mr.core.reset();
     --ProtectionDomain::of(mr.pd).users;
     if (mr.memory != nullptr) --mr.memory->users;
+    fork_ranges().do_fork(mr.pinned.data(), mr.pinned.size());
     delete &mr;
   });
-}
-
-int rereg_mr(ibv_mr* which, int flags, ibv_pd* pd, void* addr, std::size_t length, int access) {
-  auto& mr = MemoryRegion::of(which);
-  constexpr int known =
-      IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
-  const bool translation = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
-  const bool domain = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
-  const bool rights = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0;
-  const int bad_input = guarded("ibv_rereg_mr", [&] {
-    if ((flags & ~known) != 0 || flags == 0) {
-      refuse(EINVAL, "flags " + std::to_string(flags) + ", known are " + std::to_string(known));
-    }
-    if (translation && (length == 0 || addr == nullptr)) {
-      refuse(EINVAL, "a changed translation needs an address and a length, given " +
-                         std::to_string(length) + " bytes");
-    }
-    if (access != 0 && !rights) refuse(EINVAL, "access without IBV_REREG_MR_CHANGE_ACCESS");
-    if (domain && (pd == nullptr || pd->context != mr.context)) {
-      refuse(EINVAL, "the new PD is of another context, or none");
-    }
-    if (rights) access_of(static_cast<unsigned>(access));
-  });
-  if (bad_input != 0) return IBV_REREG_MR_ERR_INPUT;
-  const int failed = guarded("ibv_rereg_mr", [&] {
-    if (mr.memory != nullptr) refuse(EINVAL, "the region is one of device memory");
-    refuse_if_used(mr);
-    const unsigned now = rights ? static_cast<unsigned>(access) : mr.access;
-    const bool zero_based = (mr.access & IBV_ACCESS_ZERO_BASED) != 0;
-    void* const to = translation ? addr : mr.addr;
-    const std::uint64_t bytes = translation ? length : mr.length;
-    const std::uint64_t iova = zero_based    ? 0
-                               : translation ? reinterpret_cast<std::uint64_t>(addr)
-                                             : mr.iova;
-    check_range(to, bytes, iova);
-    populate(to, bytes, (now & IBV_ACCESS_LOCAL_WRITE) != 0);
-    ibv_pd* const in = domain ? pd : mr.pd;
-    mr.core->replace({iova, bytes, static_cast<std::byte*>(to), nullptr, access_of(now),
-                      ProtectionDomain::of(in).core->number()});
-    ++ProtectionDomain::of(in).users;
-    --ProtectionDomain::of(mr.pd).users;
-    mr.pd = in;
-    mr.addr = to;
-    mr.length = bytes;
-    mr.iova = iova;
-    mr.access = now | (mr.access & IBV_ACCESS_ZERO_BASED);
-  });
-  return failed == 0 ? 0 : IBV_REREG_MR_ERR_CMD;
 }
 
 ibv_mr* alloc_null_mr(ibv_pd* pd) {
   return guarded_pointer("ibv_alloc_null_mr", [&]() -> ibv_mr* {
     auto mr = std::make_unique<MemoryRegion>();
-    mr->core = ProtectionDomain::of(pd).core->register_region(
-        {0, ~std::uint64_t{0}, nullptr, std::make_shared<hca::emu::NullLayout>(),
-         hca::Access::local_write});
+    hca::emu::Region region{0, ~std::uint64_t{0}, nullptr, std::make_shared<hca::emu::NullLayout>(),
+                            hca::Access::local_write};
+    region.owner = mr.get();
+    mr->core = ProtectionDomain::of(pd).core->register_region(std::move(region));
     enter(*mr, pd);
     mr->rkey = 0;
     return mr.release();

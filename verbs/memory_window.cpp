@@ -45,11 +45,14 @@ WcStatus bind(MemoryWindow& mw, std::uint32_t rkey, const ibv_mw_bind_info& info
     return WcStatus::mw_bind_err;
   }
   const std::uint64_t offset = info.addr - under->addr;
-  if (under->layout != nullptr && offset != 0) return WcStatus::mw_bind_err;
   hca::emu::Region region = *under;
   region.addr = (info.mw_access_flags & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : info.addr;
   region.length = info.length;
-  region.base = under->base + offset;
+  if (under->layout != nullptr) {
+    region.layout = hca::Layout::slice(under->layout, offset, info.length);
+  } else {
+    region.base = under->base + offset;
+  }
   region.access = rights;
   region.qp = qp;
   region.remote_only = true;

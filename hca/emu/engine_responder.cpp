@@ -313,10 +313,12 @@ void Engine::serve_atomic(Link& link, const Line* line) noexcept {
     acknowledge(link, fields.op, status, fields.qp);
     return;
   }
-  std::byte* at = region->base + (fields.addr - region->addr);
-  if (region->layout != nullptr) at += region->layout->lower();
-  const bool scattered = region->layout != nullptr && !region->layout->is_contiguous();
-  if (scattered || reinterpret_cast<std::uintptr_t>(at) % fields.size != 0 ||
+  const std::uint64_t offset = fields.addr - region->addr;
+  std::byte* const at = region->layout != nullptr
+                            ? region->layout->adjacent(region->base, offset, fields.size)
+                            : region->base + offset;
+  // Null: they are scattered.
+  if (at == nullptr || reinterpret_cast<std::uintptr_t>(at) % fields.size != 0 ||
       fields.code > static_cast<std::uint8_t>(AtomicOp::fetch_xor)) {
     if (ReceiveEnd* end = receive_end(fields.qp)) end->refused(WcStatus::rem_inv_req_err);
     acknowledge(link, fields.op, WcStatus::rem_inv_req_err, fields.qp);

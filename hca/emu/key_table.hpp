@@ -21,6 +21,7 @@ struct Region {
   std::uint32_t pd = 0;
   std::uint16_t qp = 0;      ///< of a memory window: the one QP that may use it (0: any)
   bool remote_only = false;  ///< a memory window: no lkey
+  void* owner = nullptr;     ///< what the user of the core knows it by
 };
 
 /// Keys are an index of 24 bits and a variant of 8 that changes with each use of the index, so that

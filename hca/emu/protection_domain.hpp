@@ -35,6 +35,16 @@ class MemoryRegion {
     length_ = length;
   }
 
+  /// The same under the domain's lock, and under `key`, which is lkey() or one of its successors
+  /// (the last 8 bits differ). The region's bounds are sound.
+  void rebind(std::uint32_t key, Region region) noexcept {
+    addr_ = region.addr;
+    length_ = region.length;
+    domain_->unbind(key_);
+    domain_->bind(key, std::move(region));
+    key_ = key;
+  }
+
   [[nodiscard]] std::uint32_t lkey() const noexcept { return key_; }
   [[nodiscard]] std::uint32_t rkey() const noexcept { return key_; }
   [[nodiscard]] std::uint64_t addr() const noexcept { return addr_; }
