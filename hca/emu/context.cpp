@@ -88,8 +88,11 @@ std::shared_ptr<Link> Context::make_link(const Address& peer) {
     std::uint64_t nobody = 0;
     if (!port.owner.compare_exchange_strong(nobody, tag)) continue;
     port.peer = address();
-    port.state.store(Port::open, std::memory_order_release);
     SegmentHeader& header = segment.header();
+    std::uint32_t used = header.ports_used.load(std::memory_order_relaxed);
+    while (used <= index && !header.ports_used.compare_exchange_weak(used, index + 1)) {
+    }
+    port.state.store(Port::open, std::memory_order_release);
     auto link = std::make_shared<Link>(*this, next_link_id_++, peer, std::move(segment), index);
     links_.push_back(link);
     engine_.add_link(link.get());
@@ -103,11 +106,16 @@ std::shared_ptr<Link> Context::make_link(const Address& peer) {
 
 // ---- ports: peers come and go ------------------------------------------------------------------
 
+/// As peers say; no more than there are.
+std::uint32_t Context::ports_used() const noexcept {
+  return std::min(segment_.header().ports_used.load(std::memory_order_acquire), port_count);
+}
+
 void Context::accept_ports() {
   const std::uint32_t changes = segment_.header().port_changes.load(std::memory_order_acquire);
   if (changes == accepted_changes_.load(std::memory_order_relaxed)) return;
   accepted_changes_.store(changes, std::memory_order_relaxed);
-  for (std::uint32_t port = 0; port < port_count; ++port) {
+  for (std::uint32_t port = 0; port < ports_used(); ++port) {
     const bool taken = segment_.port(port).state.load(std::memory_order_acquire) != Port::vacant;
     if (taken && by_port_[port] == nullptr) accept(port);
   }
@@ -313,11 +321,9 @@ void Context::look_for_the_dead() {
       link->own_port_ = nullptr;
     }
     // A peer that died between taking a port and opening it.
-    for (std::uint32_t index = 0; index < port_count; ++index) {
-      Port& port = segment_.port(index);
-      const std::uint64_t owner = port.owner.load(std::memory_order_acquire);
-      if (owner == 0) break;  // ports are taken from the first on
-      if (by_port_[index] == nullptr && !process_alive(owner)) vacate(index);
+    for (std::uint32_t index = 0; index < ports_used(); ++index) {
+      const std::uint64_t owner = segment_.port(index).owner.load(std::memory_order_acquire);
+      if (owner != 0 && by_port_[index] == nullptr && !process_alive(owner)) vacate(index);
     }
   }
   if (failure_handler_ == nullptr) return;

@@ -147,6 +147,7 @@ class Context {
 
   // Under the engine's lock.
   std::shared_ptr<Link> make_link(const Address& peer);
+  [[nodiscard]] std::uint32_t ports_used() const noexcept;
   void accept_ports();
   void accept(std::uint32_t port);
   void vacate(std::uint32_t port) noexcept;

@@ -12,7 +12,11 @@ DeviceMemory::DeviceMemory(Context& context, std::size_t length, DmPurpose purpo
     : device_(context.device()), length_(length), at_(device_.allocate(length, purpose)) {}
 
 DeviceMemory::~DeviceMemory() {
-  device_.free(at_, length_);
+  try {
+    device_.free(at_, length_);
+  } catch (const Error&) {
+    // Somebody has damaged the device file: it is this process's no more.
+  }
 }
 
 std::span<std::byte> DeviceMemory::bytes() const noexcept {

@@ -161,6 +161,7 @@ class QueuePair final : public ReceiveEnd, private Waiter {
   void flush_receives() noexcept;
   bool take_receive(std::uint64_t& wr_id, SgeMemory* memory, bool& sound) noexcept;
   void write_grh(std::uint64_t length) noexcept;
+  [[nodiscard]] bool may_invalidate(std::uint32_t key) const noexcept;
   void raise(QpEvent event) noexcept;
   void establish() noexcept;
   [[nodiscard]] bool receives() const noexcept;

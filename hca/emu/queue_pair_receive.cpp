@@ -47,6 +47,13 @@ bool QueuePair::take_receive(std::uint64_t& wr_id, SgeMemory* memory, bool& soun
   return true;
 }
 
+/// Whether the peer may have this QP lose that key: it is of a memory window bound for this QP.
+bool QueuePair::may_invalidate(std::uint32_t key) const noexcept {
+  const Region* region = context_.domain().find(key);
+  return region != nullptr && region->pd == pd_.number() &&
+         region->qp == (number_ & ((1u << qp_index_bits) - 1));
+}
+
 WcStatus QueuePair::begin(const Link& link, std::uint64_t length,
                           const Envelope& envelope) noexcept {
   if (!receives()) return WcStatus::retry_exc_err;
@@ -56,13 +63,9 @@ WcStatus QueuePair::begin(const Link& link, std::uint64_t length,
     return WcStatus::retry_exc_err;
   }
   establish();
-  if (envelope.invalidate) {
-    const Region* region = context_.domain().find(envelope.immediate.data);
-    if (region == nullptr || region->pd != pd_.number() ||
-        region->qp != (number_ & ((1u << qp_index_bits) - 1))) {
-      refused(WcStatus::rem_inv_req_err);
-      return WcStatus::rem_inv_req_err;
-    }
+  if (envelope.invalidate && !may_invalidate(envelope.immediate.data)) {
+    refused(WcStatus::rem_inv_req_err);
+    return WcStatus::rem_inv_req_err;
   }
   bool sound = true;
   // A message that was broken off has left its receive to the next.
@@ -84,7 +87,8 @@ WcStatus QueuePair::begin(const Link& link, std::uint64_t length,
 }
 
 void QueuePair::place(std::span<const std::byte> piece) noexcept {
-  if (!receiving_) return;
+  // Peers that mix their messages to a UD QP could come to more than the buffer has.
+  if (!receiving_ || piece.size() > receive_memory_.size - received_) return;
   scatter(receive_memory_.local, received_, piece);
   received_ += piece.size();
 }
@@ -93,13 +97,15 @@ WcStatus QueuePair::end(const Envelope& envelope) noexcept {
   if (!receiving_) return WcStatus::retry_exc_err;  // flushed, or broken off
   receiving_ = false;
   expected_psn_ = (envelope.psn + 1) & psn_mask;
-  if (envelope.invalidate) context_.domain().unbind(envelope.immediate.data);
+  // Looked at once more: this is the last piece's, and the message began some time ago.
+  const bool invalidate = envelope.invalidate && may_invalidate(envelope.immediate.data);
+  if (invalidate) context_.domain().unbind(envelope.immediate.data);
   WorkCompletion completion;
   completion.wr_id = receive_id_;
   completion.opcode = WcOpcode::recv;
   completion.byte_len = received_;
   completion.immediate = envelope.immediate;
-  completion.invalidated = envelope.invalidate;
+  completion.invalidated = invalidate;
   completion.solicited = envelope.solicited;
   completion.qp_num = number_;
   completion.src_qp = type_ == QpType::ud ? envelope.source_qp : attributes_.peer_qp;

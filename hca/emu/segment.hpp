@@ -13,7 +13,7 @@
 
 namespace weft::hca::emu {
 
-constexpr std::uint32_t segment_abi = 3;
+constexpr std::uint32_t segment_abi = 4;
 constexpr std::uint64_t segment_magic = 0x3167657374666577;  // "weftseg1"
 
 /// Peers that can be connected to one context at a time.
@@ -94,6 +94,9 @@ struct SegmentHeader {
 
   /// How many ports were opened or closed, so that the owner looks only when there is something.
   alignas(line_bytes) std::atomic<std::uint32_t> port_changes;
+  /// One more than the highest port that was ever taken: the rest is not looked at, and so has no
+  /// memory. Raised by whoever takes a port.
+  std::atomic<std::uint32_t> ports_used;
   /// A bit per port with something new on a cold ring.
   std::atomic<std::uint64_t> bells[port_count / 64];
 };
