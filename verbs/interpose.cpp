@@ -9,6 +9,7 @@
 #include <new>
 
 #include "verbs/address_handle.hpp"
+#include "verbs/card_layouts.hpp"
 #include "verbs/completion_queue.hpp"
 #include "verbs/context.hpp"
 #include "verbs/log.hpp"
@@ -315,6 +316,12 @@ WEFT_EXPORT ibv_mr* ibv_reg_mr(ibv_pd* pd, void* addr, std::size_t length, int a
     return weft::verbs::reg_mr(pd, addr, length, reinterpret_cast<std::uint64_t>(addr),
                                static_cast<unsigned>(access));
   }
+  // An empty MR, which no card's driver registers, is the carrier of a layout.
+  const auto rights = static_cast<unsigned>(access);
+  if (addr == nullptr && length == 0 && (rights & IBV_ACCESS_ZERO_BASED) != 0 &&
+      weft::verbs::has_card_layouts(pd->context)) {
+    return weft::verbs::reg_card_carrier(pd, rights);
+  }
   static const Real<ibv_mr*(ibv_pd*, void*, std::size_t, int)> real("ibv_reg_mr");
   return real.or_else(static_cast<ibv_mr*>(nullptr), pd, addr, length, access);
 }
@@ -331,11 +338,17 @@ WEFT_EXPORT ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::siz
 
 WEFT_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, std::size_t length,
                              int access) {
+  if (weft::verbs::is_card_carrier(mr)) {
+    weft::verbs::log_refusal("ibv_rereg_mr", EINVAL, "the MR is the carrier of a layout");
+    errno = EINVAL;
+    return IBV_REREG_MR_ERR_INPUT;
+  }
   WEFT_FORWARD(mr->context, rereg_mr, ibv_rereg_mr, int{IBV_REREG_MR_ERR_CMD}, mr, flags, pd, addr,
                length, access);
 }
 
 WEFT_EXPORT int ibv_dereg_mr(ibv_mr* mr) {
+  if (weft::verbs::is_card_carrier(mr)) return weft::verbs::dereg_card_carrier(mr);
   WEFT_FORWARD(mr->context, dereg_mr, ibv_dereg_mr, ENOSYS, mr);
 }
 

@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "verbs/card_layouts.hpp"
 #include "verbs/context.hpp"
 #include "verbs/infiniband/weft_verbs.h"
 #include "verbs/layout.hpp"
@@ -33,19 +34,32 @@ Result unsupported(Result result) {
 }  // namespace
 
 WEFT_EXPORT int ibv_query_mr_layout_caps(ibv_context* context, ibv_mr_layout_caps* caps) {
-  if (!is_ours(context)) return unsupported(EOPNOTSUPP);
-  return weft::verbs::query_mr_layout_caps(context, caps);
+  using namespace weft::verbs;
+  if (!is_ours(context)) {
+    return has_card_layouts(context) ? query_card_layout_caps(context, caps)
+                                     : unsupported(EOPNOTSUPP);
+  }
+  return query_mr_layout_caps(context, caps);
 }
 
 WEFT_EXPORT int ibv_mr_set_layout_sg(ibv_mr* mr, int flags, int num_sge, const ibv_sge* sg_list) {
-  if (!is_ours(mr->context)) return unsupported(int{IBV_MR_SET_LAYOUT_ERR_UNSUPPORTED});
-  return weft::verbs::set_layout_sg(mr, flags, num_sge, sg_list);
+  using namespace weft::verbs;
+  if (!is_ours(mr->context)) {
+    return has_card_layouts(mr->context) ? set_card_layout_sg(mr, flags, num_sge, sg_list)
+                                         : unsupported(int{IBV_MR_SET_LAYOUT_ERR_UNSUPPORTED});
+  }
+  return set_layout_sg(mr, flags, num_sge, sg_list);
 }
 
 WEFT_EXPORT int ibv_mr_set_layout_interleaved(ibv_mr* mr, int flags, int num_interleaved,
                                               const ibv_mr_layout_interleaved* interleaved_list) {
-  if (!is_ours(mr->context)) return unsupported(int{IBV_MR_SET_LAYOUT_ERR_UNSUPPORTED});
-  return weft::verbs::set_layout_interleaved(mr, flags, num_interleaved, interleaved_list);
+  using namespace weft::verbs;
+  if (!is_ours(mr->context)) {
+    return has_card_layouts(mr->context)
+               ? set_card_layout_interleaved(mr, flags, num_interleaved, interleaved_list)
+               : unsupported(int{IBV_MR_SET_LAYOUT_ERR_UNSUPPORTED});
+  }
+  return set_layout_interleaved(mr, flags, num_interleaved, interleaved_list);
 }
 
 WEFT_EXPORT int ibv_post_mr_layout(ibv_qp* qp, ibv_mr* mr, std::uint64_t wr_id,

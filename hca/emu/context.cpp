@@ -127,8 +127,13 @@ void Context::accept(std::uint32_t port) {
     if (!reachable(peer)) throw Error(EPROTO, "a port names a peer that cannot be one");
     Link* link = nullptr;
     for (const auto& known : links_) {
-      if (known->peer() == peer && known->own_port_ == nullptr && known->alive())
+      if (known->peer() != peer || !known->alive()) continue;
+      if (known->own_port_ == nullptr) {
         link = known.get();
+      } else if (known->own_port_->state.load(std::memory_order_acquire) == Port::open) {
+        // It would be answered by a port there, and that by another here, until none is left.
+        throw Error(EPROTO, "a peer has taken a second port");
+      }
     }
     if (link == nullptr) {
       link = make_link(peer).get();

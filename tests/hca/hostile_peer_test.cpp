@@ -156,6 +156,23 @@ TEST_F(HostilePeer, TheNumberOfPortsInUse) {
   EXPECT_EQ(outcome.how, WcStatus::success);
 }
 
+TEST_F(HostilePeer, ASecondPortForTheSamePeer) {
+  Segment of_a = Segment::attach(a->address());
+  Segment of_b = Segment::attach(b->address());
+  Port& second = of_a.port(20);
+  second.owner.store(1);
+  second.peer = b->address();
+  second.state.store(Port::open);
+  of_a.header().ports_used.store(21);
+  of_a.header().port_changes.fetch_add(1);
+  for (int i = 0; i < 200; ++i) {
+    a->progress();
+    b->progress();
+  }
+  EXPECT_EQ(second.state.load(), Port::vacant) << "given back";
+  EXPECT_EQ(of_b.header().ports_used.load(), 1u) << "and not answered";
+}
+
 TEST_F(HostilePeer, ADamagedDeviceFile) {
   auto dm = std::make_unique<DeviceMemory>(*a, 1000);
   const std::string path = DeviceFile::path_of(options().device);
