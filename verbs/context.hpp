@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "hca/emu/context.hpp"
 #include "verbs/event_queue.hpp"
@@ -32,6 +33,7 @@ struct Device : ibv_device {
 Device& device();
 
 struct CompletionQueue;
+struct MemoryWindow;
 struct QueuePair;
 struct SharedReceiveQueue;
 
@@ -53,6 +55,7 @@ struct Context : verbs_context {
 
   std::unique_ptr<hca::emu::Context> core;
   EventQueue<ibv_async_event> async_events;
+  std::vector<const MemoryWindow*> windows;  ///< all of them; under the lock of the core's domain
 
   /// What is created in the context keeps it: programs close it with objects left and destroy those
   /// later, or never.

@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <random>
-#include <set>
 #include <vector>
 
 #include "tests/verbs/two_sides.hpp"
