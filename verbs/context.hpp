@@ -32,7 +32,6 @@ struct Device : ibv_device {
 /// The device of this process, named by WEFT_DEVICE (default weft0).
 Device& device();
 
-struct CompletionQueue;
 struct MemoryWindow;
 struct QueuePair;
 struct SharedReceiveQueue;
