@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "hca/emu/context.hpp"
 #include "verbs/event_queue.hpp"
@@ -31,7 +32,7 @@ struct Device : ibv_device {
 /// The device of this process, named by WEFT_DEVICE (default weft0).
 Device& device();
 
-struct CompletionQueue;
+struct MemoryWindow;
 struct QueuePair;
 struct SharedReceiveQueue;
 
@@ -53,6 +54,7 @@ struct Context : verbs_context {
 
   std::unique_ptr<hca::emu::Context> core;
   EventQueue<ibv_async_event> async_events;
+  std::vector<const MemoryWindow*> windows;  ///< all of them; under the lock of the core's domain
 
   /// What is created in the context keeps it: programs close it with objects left and destroy those
   /// later, or never.

@@ -54,6 +54,13 @@ unsigned level_of(const std::vector<MemoryRegion*>& children) {
   return level + 1;
 }
 
+/// Windows that show this region, or a layout over it: they would go on showing the old one.
+int windows_over(const MemoryRegion& mr) {
+  int windows = windows_on(mr);
+  for (const MemoryRegion* parent : mr.parents) windows += windows_over(*parent);
+  return windows;
+}
+
 struct Compiled {
   hca::LayoutPtr layout;
   std::vector<MemoryRegion*> children;
@@ -62,6 +69,10 @@ struct Compiled {
 
 /// Under the lock. Throws hca::Error.
 Compiled compile(const MemoryRegion& mr, const LayoutDescription& description) {
+  if (const int windows = windows_over(mr)) {
+    refuse(EBUSY,
+           std::to_string(windows) + " windows are bound to the region or to layouts over it");
+  }
   Resolver resolver(mr, description.raw());
   Compiled result{description.compile(resolver), resolver.children(), 0};
   for (const MemoryRegion* child : result.children) {
@@ -218,9 +229,6 @@ void check_carrier(const ibv_mr* mr, int flags) {
 
 void set_layout(MemoryRegion& mr, int flags, LayoutDescriptionPtr description) {
   if (description->raw()) description->populate((mr.access & IBV_ACCESS_LOCAL_WRITE) != 0);
-  if (const int windows = windows_on(mr)) {
-    refuse(EBUSY, std::to_string(windows) + " windows are bound to the region");
-  }
   const std::scoped_lock guard(lock_of(mr));
   if (is_posted(mr)) refuse(EBUSY, "a layout of the region is in a send queue");
   Compiled compiled = compile(mr, *description);

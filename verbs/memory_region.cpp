@@ -28,9 +28,8 @@ hca::emu::Region region_of(MemoryRegion& mr, hca::Access access) {
 
 /// From here on nothing begins to refer to the region; throws hca::Error EBUSY when something does.
 void retire(MemoryRegion& mr) {
-  const int windows = windows_on(mr);
   const std::scoped_lock guard(lock_of(mr));
-  if (const int users = mr.users + windows; users != 0) {
+  if (const int users = mr.users + windows_on(mr); users != 0) {
     refuse(EBUSY, std::to_string(users) + " windows or layouts refer to the region");
   }
   if (is_posted(mr)) refuse(EBUSY, "a layout of the region is in a send queue");

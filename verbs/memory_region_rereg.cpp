@@ -51,9 +51,9 @@ void check(const MemoryRegion& mr, const Change& change) {
 }
 
 /// Throws hca::Error when something refers to the region, or it has a layout. Under the lock.
-void check_unused(const MemoryRegion& mr, int windows) {
+void check_unused(const MemoryRegion& mr) {
   if (mr.layout || mr.staged) refuse(EINVAL, "the region has a layout");
-  if (const int users = mr.users + windows; users != 0) {
+  if (const int users = mr.users + windows_on(mr); users != 0) {
     refuse(EBUSY, std::to_string(users) + " windows or layouts refer to the region");
   }
 }
@@ -79,9 +79,8 @@ void carry_out(MemoryRegion& mr, const Change& change) {
                           access_of(access),
                           ProtectionDomain::of(pd).core->number()};
   region.owner = &mr;
-  const int windows = windows_on(mr);
   const std::scoped_lock guard(lock_of(mr));
-  check_unused(mr, windows);
+  check_unused(mr);
   mr.core->rebind(mr.core->lkey(), std::move(region));
   ++ProtectionDomain::of(pd).users;
   --ProtectionDomain::of(mr.pd).users;
@@ -101,9 +100,8 @@ int rereg_mr(ibv_mr* which, int flags, ibv_pd* pd, void* addr, std::size_t lengt
   const bool translation = change.of(IBV_REREG_MR_CHANGE_TRANSLATION);
   const int bad_input = guarded(call, [&] {
     check(mr, change);
-    const int windows = windows_on(mr);
     const std::scoped_lock guard(lock_of(mr));
-    check_unused(mr, windows);
+    check_unused(mr);
   });
   if (bad_input != 0) return IBV_REREG_MR_ERR_INPUT;
   const auto failed = [&](int code, int error, const char* what) {

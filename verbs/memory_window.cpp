@@ -19,9 +19,6 @@ namespace {
 
 using hca::WcStatus;
 
-std::mutex windows_mutex;
-std::vector<const MemoryWindow*> windows;  ///< all of this process
-
 hca::emu::Domain& domain_of(ibv_context* context) {
   return Context::of(context).core->domain();
 }
@@ -105,8 +102,9 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
     mw->key = domain_of(pd->context).reserve_key();
     mw->rkey = mw->key;
     mw->handle = mw->key;
-    const std::scoped_lock guard(windows_mutex);
-    windows.push_back(mw.get());
+    auto& owner = Context::of(pd->context);
+    const std::scoped_lock guard(owner.core->domain().lock());
+    owner.windows.push_back(mw.get());
     ++ProtectionDomain::of(pd).users;
     return mw.release();
   });
@@ -115,8 +113,9 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
 int dealloc_mw(ibv_mw* which) {
   auto& mw = MemoryWindow::of(which);
   {
-    const std::scoped_lock guard(windows_mutex);
-    std::erase(windows, &mw);
+    auto& owner = Context::of(mw.context);
+    const std::scoped_lock guard(owner.core->domain().lock());
+    std::erase(owner.windows, &mw);
   }
   domain_of(mw.context).release_key(mw.key);
   --ProtectionDomain::of(mw.pd).users;
@@ -125,9 +124,8 @@ int dealloc_mw(ibv_mw* which) {
 }
 
 int windows_on(const MemoryRegion& mr) {
-  const std::scoped_lock guard(windows_mutex);
-  hca::emu::Domain& domain = domain_of(mr.context);
-  const std::scoped_lock keys(domain.lock());
+  const auto& windows = Context::of(mr.context).windows;
+  const hca::emu::Domain& domain = domain_of(mr.context);
   return static_cast<int>(std::count_if(
       windows.begin(), windows.end(),
       [&](const MemoryWindow* mw) { return mw->on == &mr && domain.find(mw->key) != nullptr; }));

@@ -24,7 +24,7 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type);
 int dealloc_mw(ibv_mw* mw);
 /// Type 1: the window's key changes when this returns; the bind itself is a work request.
 int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind);
-/// Windows that are bound to a region now.
+/// Windows that are bound to a region now. Under the lock of the context's domain.
 int windows_on(const MemoryRegion& mr);
 
 /// What the work requests for type 2 do when it is their turn. They throw hca::Error EINVAL.

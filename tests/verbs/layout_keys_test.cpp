@@ -158,8 +158,6 @@ TEST_F(N5, TheConnectxProfileTakesWhatItsWorkRequestsExpress) {
   expect_layout(good);
 }
 
-/// The send queue of `side` is kept from its turn by a READ that a fence waits for... until a
-/// completion comes: work requests behind it are executed in order.
 TEST_F(N6, APostedLayoutIsValidInOrderOnItsQueue) {
   const Node& a = here->plain(0, 1000);
   const Node& target = there->plain(0, 1000);

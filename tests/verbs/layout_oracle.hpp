@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <random>
-#include <set>
 #include <vector>
 
 #include "tests/verbs/two_sides.hpp"
@@ -128,6 +126,7 @@ class Memory {
     std::vector<std::uint8_t> bytes(host_, host_ + host_bytes);
     bytes.resize(host_bytes + dm_bytes);
     EXPECT_EQ(ibv_memcpy_from_dm(bytes.data() + host_bytes, dm_, 0, dm_bytes), 0);
+    side_.hand_over();
     return bytes;
   }
   void fill(std::mt19937_64& random) {
@@ -280,13 +279,19 @@ class LayoutTest : public ::testing::Test {
     connect(left->qp, right->qp);
     connect(right->qp, left->qp);
   }
+  void hand_over() const {
+    left->hand_over();
+    right->hand_over();
+  }
   ibv_wc_status write(ibv_sge from, std::uint32_t rkey, std::uint64_t addr) {
+    hand_over();
     ibv_send_wr wr = request(IBV_WR_RDMA_WRITE);
     wr.wr.rdma = {addr, rkey};
     EXPECT_EQ(left->post(wr, from), 0);
     return left->wait(right.get()).status;
   }
   ibv_wc_status read(ibv_sge to, std::uint32_t rkey, std::uint64_t addr) {
+    hand_over();
     ibv_send_wr wr = request(IBV_WR_RDMA_READ);
     wr.wr.rdma = {addr, rkey};
     EXPECT_EQ(left->post(wr, to), 0);

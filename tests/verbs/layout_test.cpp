@@ -145,13 +145,13 @@ TEST_F(N1, OverlappingEntriesAreReadAsDescribed) {
   ASSERT_EQ(read(twice.sge(0, 2000), flat.mr->rkey, flat.first), IBV_WC_SUCCESS);
   const auto sent = there->image();
   const auto after = here->image();
-  for (std::size_t at = 0; at < after.size(); ++at) {
-    bool expected = at >= 1000 && after[at] == before[at];
-    for (std::size_t i = 0; i < twice.places.size(); ++i) {
-      expected = expected || (twice.places[i] == at && after[at] == sent[flat.places[i]]);
-    }
-    ASSERT_TRUE(expected) << at;
+  std::vector<bool> meant(1000);
+  for (std::size_t i = 0; i < twice.places.size(); ++i) {
+    const std::uint32_t at = twice.places[i];
+    if (after[at] == sent[flat.places[i]]) meant[at] = true;
   }
+  EXPECT_EQ(std::count(meant.begin(), meant.end(), true), 1000);
+  EXPECT_TRUE(std::equal(before.begin() + 1000, before.end(), after.begin() + 1000));
 }
 
 TEST_F(N2, ItemsAreTakenInRoundRobin) {
@@ -433,6 +433,7 @@ TEST_F(Layouts, AWindowOpensAPartOfALayout) {
   EXPECT_EQ(right->wait().status, IBV_WC_SUCCESS);
   ibv_sge sge = a.sge(0, 40);
   expect_refused(ibv_mr_set_layout_sg(sg.mr, 0, 1, &sge), IBV_MR_SET_LAYOUT_ERR_INPUT, EBUSY);
+  EXPECT_EQ(ibv_dereg_mr(sg.mr), EBUSY);
   auto expected = there->image();
   const Node& mine = here->plain(0, 64);
   for (std::size_t i = 0; i < 18; ++i) expected[sg.places[12 + i]] = here->image()[i];
@@ -442,10 +443,35 @@ TEST_F(Layouts, AWindowOpensAPartOfALayout) {
   EXPECT_EQ(ibv_dealloc_mw(mw), 0);
 }
 
+bool has_twice(const Places& places, std::uint64_t from, std::uint64_t length) {
+  std::vector<bool> seen(Memory::host_bytes + Memory::dm_bytes);
+  for (std::uint64_t i = from; i < from + length; ++i) {
+    if (seen[places[i]]) return true;
+    seen[places[i]] = true;
+  }
+  return false;
+}
+
+TEST_F(Layouts, AWindowOverALayoutKeepsTheLayoutsBelowAsTheyAre) {
+  const Node& a = there->plain(0, 4096);
+  const Node& low = there->sg({{&a, a.sge(800, 100)}});
+  const Node& high = there->sg({{&low, low.sge(8, 24)}});
+  ibv_mw* mw = ibv_alloc_mw(right->pd, IBV_MW_TYPE_1);
+  ibv_mw_bind bind{};
+  bind.send_flags = IBV_SEND_SIGNALED;
+  bind.bind_info = {high.mr, 0, 20, IBV_ACCESS_REMOTE_WRITE};
+  ASSERT_EQ(ibv_bind_mw(right->qp, mw, &bind), 0);
+  EXPECT_EQ(right->wait().status, IBV_WC_SUCCESS);
+  ibv_sge sge = a.sge(0, 100);
+  expect_refused(ibv_mr_set_layout_sg(low.mr, 0, 1, &sge), IBV_MR_SET_LAYOUT_ERR_INPUT, EBUSY);
+  EXPECT_EQ(ibv_dealloc_mw(mw), 0);
+  EXPECT_EQ(ibv_mr_set_layout_sg(low.mr, 0, 1, &sge), 0);
+}
+
 /// Layouts of every kind on both ends of every operation, at any offset and length.
 TEST_F(Layouts, RandomTransfersAgreeWithTheOracle) {
   constexpr std::array operations{IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND};
-  for (std::uint64_t round = 0; round < 150 && !HasFatalFailure(); ++round) {
+  for (std::uint64_t round = 0; round < 100 && !HasFatalFailure(); ++round) {
     SCOPED_TRACE(seed_note(round));
     random.seed(seed() * 1000003 + round);
     here->fill(random);
@@ -461,11 +487,7 @@ TEST_F(Layouts, RandomTransfersAgreeWithTheOracle) {
       // Of what is written twice, which remains is undefined.
       const Node& written = opcode == IBV_WR_RDMA_READ ? mine : peers;
       const std::uint64_t from = opcode == IBV_WR_RDMA_READ ? at : to;
-      const auto first = written.places.begin() + static_cast<std::ptrdiff_t>(from);
-      if (std::set<std::uint32_t>(first, first + static_cast<std::ptrdiff_t>(length)).size() !=
-          length) {
-        continue;
-      }
+      if (has_twice(written.places, from, length)) continue;
       transfer(opcode, mine, at, peers, to, length);
     }
     here->drop();

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* C names. NOLINTBEGIN(readability-identifier-naming) */
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -267,5 +268,6 @@ struct ibv_mr* ibv_reg_mr_ex(struct ibv_pd* pd, struct ibv_mr_attr* mr_attr);
 #ifdef __cplusplus
 }
 #endif
+/* NOLINTEND(readability-identifier-naming) */
 
 #endif /* INFINIBAND_WEFT_VERBS_H */
