@@ -10,7 +10,7 @@ namespace weft::ucx {
 /// All functions are thread-safe.
 struct TransportApi {
   /// Also of hca::Layout, whose objects pass between the two.
-  static constexpr std::uint32_t current_version = 2;
+  static constexpr std::uint32_t current_version = 3;
   std::uint32_t version;
   /// True once an interface of weft_cp and one of weft are open in this process: until then (and
   /// when UCX_TLS leaves one of them out) no window may be handed to UCX.
