@@ -37,7 +37,7 @@ struct Request {
   [[nodiscard]] std::uint64_t pages() const {
     access_of(access);
     if (length == 0) refuse(EINVAL, "a region of no bytes");
-    check_range(nullptr, length, addr);
+    check_range(reinterpret_cast<const void*>(addr), length, addr);
     check_limit(EINVAL, "mr_offset", offset, page_size() - 1);
     if ((access & IBV_ACCESS_ZERO_BASED) != 0 && addr != 0) {
       refuse(EINVAL, "mr_addr " + std::to_string(addr) + " of a zero-based region");
@@ -109,6 +109,7 @@ ibv_mr* reg_mr_bitmap(ibv_pd* pd, void* range, std::size_t num_pages, const std:
     const Request request{mr_addr, mr_offset, mr_length, static_cast<unsigned>(access)};
     const std::uint64_t needed = request.pages();
     if (bitmap == nullptr) refuse(EINVAL, "bitmap is null");
+    if (range == nullptr) refuse(EINVAL, "range is null");
     const auto start = reinterpret_cast<std::uint64_t>(range);
     check_aligned(start);
     check_limit(EINVAL, "num_pages", num_pages, (~std::uint64_t{0} - start) / page_size());

@@ -1,6 +1,7 @@
 // The calls of infiniband/weft_verbs.h: to the device that the object is on.
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 #include "verbs/card_layouts.hpp"
 #include "verbs/context.hpp"
@@ -31,10 +32,19 @@ Result unsupported(Result result) {
   return result;
 }
 
+/// True, with errno and a line for people, when `call` was given no object.
+bool is_missing(const char* call, const char* name, const void* object) noexcept {
+  if (object != nullptr) return false;
+  weft::verbs::log_refusal(call, EINVAL, std::string(name) + " is null");
+  errno = EINVAL;
+  return true;
+}
+
 }  // namespace
 
 WEFT_EXPORT int ibv_query_mr_layout_caps(ibv_context* context, ibv_mr_layout_caps* caps) {
   using namespace weft::verbs;
+  if (is_missing(__func__, "context", context)) return EINVAL;
   if (!is_ours(context)) {
     return has_card_layouts(context) ? query_card_layout_caps(context, caps)
                                      : unsupported(EOPNOTSUPP);
@@ -44,6 +54,7 @@ WEFT_EXPORT int ibv_query_mr_layout_caps(ibv_context* context, ibv_mr_layout_cap
 
 WEFT_EXPORT int ibv_mr_set_layout_sg(ibv_mr* mr, int flags, int num_sge, const ibv_sge* sg_list) {
   using namespace weft::verbs;
+  if (is_missing(__func__, "mr", mr)) return IBV_MR_SET_LAYOUT_ERR_INPUT;
   if (!is_ours(mr->context)) {
     return has_card_layouts(mr->context) ? set_card_layout_sg(mr, flags, num_sge, sg_list)
                                          : unsupported(int{IBV_MR_SET_LAYOUT_ERR_UNSUPPORTED});
@@ -54,6 +65,7 @@ WEFT_EXPORT int ibv_mr_set_layout_sg(ibv_mr* mr, int flags, int num_sge, const i
 WEFT_EXPORT int ibv_mr_set_layout_interleaved(ibv_mr* mr, int flags, int num_interleaved,
                                               const ibv_mr_layout_interleaved* interleaved_list) {
   using namespace weft::verbs;
+  if (is_missing(__func__, "mr", mr)) return IBV_MR_SET_LAYOUT_ERR_INPUT;
   if (!is_ours(mr->context)) {
     return has_card_layouts(mr->context)
                ? set_card_layout_interleaved(mr, flags, num_interleaved, interleaved_list)
@@ -64,6 +76,7 @@ WEFT_EXPORT int ibv_mr_set_layout_interleaved(ibv_mr* mr, int flags, int num_int
 
 WEFT_EXPORT int ibv_post_mr_layout(ibv_qp* qp, ibv_mr* mr, std::uint64_t wr_id,
                                    unsigned int send_flags) {
+  if (is_missing(__func__, "qp", qp) || is_missing(__func__, "mr", mr)) return EINVAL;
   if (!is_ours(qp->context)) return unsupported(EOPNOTSUPP);
   return weft::verbs::post_mr_layout(qp, mr, wr_id, send_flags);
 }
@@ -71,6 +84,7 @@ WEFT_EXPORT int ibv_post_mr_layout(ibv_qp* qp, ibv_mr* mr, std::uint64_t wr_id,
 WEFT_EXPORT ibv_mr* ibv_reg_mr_sg(ibv_pd* pd, void* const* pages, std::size_t num_pages,
                                   std::uint64_t mr_addr, std::size_t mr_offset,
                                   std::size_t mr_length, int access) {
+  if (is_missing(__func__, "pd", pd)) return nullptr;
   if (!is_ours(pd->context)) return unsupported<ibv_mr*>(nullptr);
   return weft::verbs::reg_mr_sg(pd, pages, num_pages, mr_addr, mr_offset, mr_length, access);
 }
@@ -78,6 +92,7 @@ WEFT_EXPORT ibv_mr* ibv_reg_mr_sg(ibv_pd* pd, void* const* pages, std::size_t nu
 WEFT_EXPORT ibv_mr* ibv_reg_mr_bitmap(ibv_pd* pd, void* range, std::size_t num_pages,
                                       const std::uint64_t* bitmap, std::uint64_t mr_addr,
                                       std::size_t mr_offset, std::size_t mr_length, int access) {
+  if (is_missing(__func__, "pd", pd)) return nullptr;
   if (!is_ours(pd->context)) return unsupported<ibv_mr*>(nullptr);
   return weft::verbs::reg_mr_bitmap(pd, range, num_pages, bitmap, mr_addr, mr_offset, mr_length,
                                     access);

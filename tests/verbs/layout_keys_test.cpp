@@ -584,5 +584,25 @@ TEST_F(N10, MemoryThatIsNotThereIsRefused) {
   ::munmap(mapped, 4096);
 }
 
+TEST_F(N8, NullObjectsAreRefused) {
+  const auto expect_einval = [](bool refused) {
+    EXPECT_TRUE(refused);
+    EXPECT_EQ(errno, EINVAL);
+    errno = 0;
+  };
+  ibv_mr_layout_caps caps;
+  std::uint64_t bitmap = 1;
+  expect_einval(ibv_query_mr_layout_caps(nullptr, &caps) == EINVAL);
+  expect_einval(ibv_mr_set_layout_sg(nullptr, 0, 0, nullptr) == IBV_MR_SET_LAYOUT_ERR_INPUT);
+  expect_einval(ibv_mr_set_layout_interleaved(nullptr, 0, 0, nullptr) ==
+                IBV_MR_SET_LAYOUT_ERR_INPUT);
+  expect_einval(ibv_post_mr_layout(nullptr, nullptr, 0, 0) == EINVAL);
+  expect_einval(ibv_reg_mr_sg(nullptr, nullptr, 0, 0, 0, 0, 0) == nullptr);
+  expect_einval(ibv_reg_mr_bitmap(nullptr, nullptr, 0, &bitmap, 0, 0, 0, 0) == nullptr);
+  expect_einval(ibv_reg_mr_bitmap(left->pd, nullptr, 1, &bitmap, 0, 0, 10, 0) == nullptr);
+  expect_einval(ibv_memcpy_dm(nullptr, nullptr) == EINVAL);
+  expect_einval(ibv_reg_mr_ex(nullptr, nullptr) == nullptr);
+}
+
 }  // namespace
 }  // namespace weft::test
