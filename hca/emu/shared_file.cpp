@@ -12,10 +12,14 @@
 namespace weft::hca::emu {
 
 int create_shared_file(const char* name, std::size_t bytes) noexcept {
-  const int fd = ::memfd_create(name, MFD_CLOEXEC);
+  const int fd = ::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return -1;
-  // Pages come with use; the size only bounds them.
-  if (::fchmod(fd, 0600) == 0 && ::ftruncate(fd, static_cast<off_t>(bytes)) == 0) return fd;
+  // Pages come with use; the size only bounds them. It is sealed: a peer that made the file shorter
+  // would end this process by a bus error.
+  if (::fchmod(fd, 0600) == 0 && ::ftruncate(fd, static_cast<off_t>(bytes)) == 0 &&
+      ::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+    return fd;
+  }
   const int code = errno;
   ::close(fd);
   errno = code;
@@ -31,7 +35,9 @@ int open_shared_file_of_any_size(std::uint32_t pid, std::uint32_t fd, std::size_
     return -1;
   }
   struct stat info {};
-  if (::fstat(own, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid()) {
+  const int seals = ::fcntl(own, F_GET_SEALS);
+  if (seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && ::fstat(own, &info) == 0 &&
+      S_ISREG(info.st_mode) && info.st_uid == ::geteuid()) {
     *bytes = static_cast<std::size_t>(info.st_size);
     return own;
   }

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 
@@ -120,8 +121,18 @@ TEST(SharedRegion, a_forged_header_is_refused) {
   header->length = 64;
   header->magic ^= 1;
   EXPECT_EQ(map(), nullptr);
-  ASSERT_EQ(::ftruncate(fd, 4096), 0);  // no byte behind the header
-  EXPECT_EQ(map(), nullptr);
+  header->magic ^= 1;
+  EXPECT_NE(map(), nullptr);
+  // Whoever has it mapped cannot lose its pages.
+  EXPECT_EQ(::ftruncate(fd, 4096), -1);
+  EXPECT_EQ(errno, EPERM);
+  const int unsealed = ::memfd_create("unsealed", MFD_CLOEXEC);
+  ASSERT_EQ(::ftruncate(unsealed, 8192), 0);
+  ASSERT_EQ(::pwrite(unsealed, base, 4096, 0), 4096);
+  EXPECT_EQ(
+      SharedRegionView::map(address_of_this_process(), static_cast<std::uint32_t>(unsealed), key),
+      nullptr);
+  ::close(unsealed);
   ::munmap(base, 8192);
   ::close(fd);
 }
