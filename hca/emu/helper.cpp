@@ -54,7 +54,13 @@ void Helper::stop() noexcept {
       thread_.detach();  // a forked child has no such thread
     } else {
       stopping_.store(true, std::memory_order_release);
-      ring(context_.segment_.header());
+      // Again and again: the bell and the mark that somebody sleeps are where peers write, too.
+      SegmentHeader& header = context_.segment_.header();
+      while (!ended_.load(std::memory_order_acquire)) {
+        header.bell.fetch_add(1, std::memory_order_seq_cst);
+        futex_wake(&header.bell, 1);
+        ::sched_yield();
+      }
       thread_.join();
     }
   }
@@ -108,6 +114,7 @@ void Helper::run() noexcept {
     }
     attend();
   }
+  ended_.store(true, std::memory_order_release);
 }
 
 void Helper::sleep(unsigned seen) noexcept {

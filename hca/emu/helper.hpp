@@ -41,6 +41,7 @@ class Helper {
   std::thread thread_;
   std::atomic<bool> started_{false};
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> ended_{false};       ///< the thread will not sleep again
   std::atomic<bool> deep_sleep_{false};  ///< until somebody rings
   int event_fd_ = -1;
   int restless_ = 0;   ///< short naps to come before a deep sleep

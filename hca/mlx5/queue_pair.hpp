@@ -51,6 +51,7 @@ class QueuePair {
  public:
   /// Room for `depth` requests each way, of one SGE each.
   QueuePair(const ProtectionDomain& pd, const CompletionQueue& cq, std::uint32_t depth);
+  [[nodiscard]] ibv_qp* get() const noexcept { return qp_.get(); }
   [[nodiscard]] Endpoint endpoint() const { return endpoint_of(qp_.get(), port_); }
   void connect(const Endpoint& peer) { mlx5::connect(qp_.get(), port_, peer); }
 

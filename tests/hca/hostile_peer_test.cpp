@@ -7,8 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "hca/emu/completion_queue.hpp"
@@ -191,6 +194,21 @@ TEST_F(HostilePeer, ADamagedDeviceFile) {
     EXPECT_FALSE(a->device().address_of(entry).has_value());
   }
   ::munmap(base, size);
+}
+
+// The mark says whether a bell has to be rung: without it, nobody woke the helper when it was to
+// end.
+TEST_F(HostilePeer, AHelperThatIsMarkedAwakeAsleep) {
+  auto lone = Context::open(options("lone"));
+  lone->event_fd();
+  Segment forged = Segment::attach(lone->address());
+  std::atomic<std::uint32_t>& asleep = forged.header().helper_asleep;
+  for (int i = 0; i < 10'000 && asleep.load() == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ASSERT_EQ(asleep.load(), 1u);
+  asleep.store(0);
+  lone.reset();
 }
 
 }  // namespace
