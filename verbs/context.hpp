@@ -33,7 +33,6 @@ struct Device : ibv_device {
 Device& device();
 
 struct MemoryWindow;
-struct QueuePair;
 struct SharedReceiveQueue;
 
 /// An open of the device. Its verbs_context ends in the ibv_context that programs hold.
