@@ -127,7 +127,10 @@ def settings(suite):
         if plain.status != result.status:
             raise Failure(f"exit status {result.status}, without weft {plain.status}",
                           result.described())
-        result.expect_line(r"^OK:")
+        # Stock pml/ucx places some random types wrongly (seed 78496549, pair 20): what it does is
+        # what is expected here, wrong or right.
+        if plain.status == 0:
+            result.expect_line(r"^OK:")
         for name in ("send", "receive", "bsend", "messages"):
             if counts[name] != plain_counts[name]:
                 raise Failure(f"{name}: {counts[name]}, without weft {plain_counts[name]}",
