@@ -1,6 +1,7 @@
 // Shared by the layout classes: checked arithmetic and the two directions of a copy.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -51,6 +52,20 @@ struct Bounds {
     if (span > 2 * max_value || span < -2 * max_value) overflow();
     return {checked_offset(lower + (span < 0 ? span : 0)),
             checked_offset(upper + (span > 0 ? span : 0))};
+  }
+};
+
+/// What the parts of a layout come to.
+struct Summary {
+  std::uint64_t size = 0;
+  std::uint64_t blocks = 0;
+  Bounds bounds{INT64_MAX, INT64_MIN};
+
+  void add(std::uint64_t more, std::uint64_t pieces, const Bounds& at) {
+    size = checked_size(static_cast<Wide>(size) + more);
+    blocks = checked_size(static_cast<Wide>(blocks) + pieces);
+    bounds.lower = std::min(bounds.lower, at.lower);
+    bounds.upper = std::max(bounds.upper, at.upper);
   }
 };
 

@@ -9,18 +9,12 @@ using namespace detail;
 
 namespace {
 
-struct Round {
-  Bounds bounds{INT64_MAX, INT64_MIN};
-  std::uint64_t size = 0;
-};
-
-Round round_of(std::span<const Block> entries) {
-  Round r;
+Summary round_of(std::span<const Block> entries) {
+  Summary r;
   for (const Block& e : entries) {
-    r.bounds.lower = std::min(r.bounds.lower, checked_offset(e.offset));
-    r.bounds.upper = std::max(r.bounds.upper,
-                              checked_offset(static_cast<Wide>(e.offset) + checked_size(e.length)));
-    r.size = checked_size(static_cast<Wide>(r.size) + e.length);
+    r.add(e.length, 1,
+          {checked_offset(e.offset),
+           checked_offset(static_cast<Wide>(e.offset) + checked_size(e.length))});
   }
   return r;
 }

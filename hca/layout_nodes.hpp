@@ -13,6 +13,10 @@
 
 namespace weft::hca {
 
+namespace detail {
+struct Summary;
+}
+
 /// One piece of memory.
 class ContiguousLayout final : public Layout {
  public:
@@ -176,6 +180,8 @@ class SequenceLayout final : public Layout {
   [[nodiscard]] std::size_t footprint() const noexcept override;
 
  private:
+  SequenceLayout(const detail::Summary& sum, std::vector<Placed>&& parts);
+
   std::vector<Placed> parts_;
   std::vector<std::uint64_t> starts_;  // where each part begins in the packed stream
 };
@@ -219,6 +225,8 @@ class RoundRobinLayout final : public Layout {
   [[nodiscard]] std::size_t footprint() const noexcept override;
 
  private:
+  RoundRobinLayout(const detail::Summary& sum, std::vector<RoundRobinEntry>&& entries);
+
   /// Rounds of the same size.
   struct Phase {
     std::uint64_t start;  // in the packed stream

@@ -24,20 +24,11 @@ Bounds extent_of(const RoundRobinEntry& entry) {
   return bounds;
 }
 
-struct Summary {
-  std::uint64_t size = 0;
-  std::uint64_t blocks = 0;
-  std::int64_t lower = INT64_MAX;
-  std::int64_t upper = INT64_MIN;
-};
-
 Summary summary_of(std::span<const RoundRobinEntry> entries) {
   Summary s;
   for (const RoundRobinEntry& entry : entries) {
     if (entry.repeat == 0) throw Error(EINVAL, "layout: a round takes at least one item");
     const std::uint64_t items = items_of(entry);
-    s.size = checked_size(static_cast<Wide>(s.size) + multiply(items, entry.block));
-    s.blocks = checked_size(static_cast<Wide>(s.blocks) + items);
     Bounds bounds = extent_of(entry);
     if (entry.child) {
       if (bounds.lower < 0 || static_cast<std::uint64_t>(bounds.upper) > entry.child->size()) {
@@ -47,8 +38,7 @@ Summary summary_of(std::span<const RoundRobinEntry> entries) {
       }
       bounds = {entry.child->lower(), entry.child->upper()};
     }
-    s.lower = std::min(s.lower, bounds.lower);
-    s.upper = std::max(s.upper, bounds.upper);
+    s.add(multiply(items, entry.block), items, bounds);
   }
   return s;
 }
@@ -72,8 +62,10 @@ std::int64_t offset_of(const RoundRobinEntry& entry, std::uint64_t item) noexcep
 }  // namespace
 
 RoundRobinLayout::RoundRobinLayout(std::vector<RoundRobinEntry> entries)
-    : Layout(LayoutKind::nested, summary_of(entries).size, summary_of(entries).lower,
-             summary_of(entries).upper, summary_of(entries).blocks),
+    : RoundRobinLayout(summary_of(entries), std::move(entries)) {}
+
+RoundRobinLayout::RoundRobinLayout(const Summary& sum, std::vector<RoundRobinEntry>&& entries)
+    : Layout(LayoutKind::nested, sum.size, sum.bounds.lower, sum.bounds.upper, sum.blocks),
       entries_(std::move(entries)) {
   // Where the size of a round changes, and by how much. (Modulo 2^64; the sums are sizes.)
   std::map<std::uint64_t, std::uint64_t> changes;

@@ -9,21 +9,13 @@ using namespace detail;
 
 namespace {
 
-struct Summary {
-  std::uint64_t size = 0;
-  std::uint64_t blocks = 0;
-  std::int64_t lower = INT64_MAX;
-  std::int64_t upper = INT64_MIN;
-};
-
 Summary summary_of(std::span<const Placed> parts) {
   Summary s;
   for (const Placed& part : parts) {
     const Layout& layout = *part.layout;
-    s.size = checked_size(static_cast<Wide>(s.size) + layout.size());
-    s.blocks = checked_size(static_cast<Wide>(s.blocks) + layout.block_count());
-    s.lower = std::min(s.lower, checked_offset(static_cast<Wide>(part.offset) + layout.lower()));
-    s.upper = std::max(s.upper, checked_offset(static_cast<Wide>(part.offset) + layout.upper()));
+    s.add(layout.size(), layout.block_count(),
+          {checked_offset(static_cast<Wide>(part.offset) + layout.lower()),
+           checked_offset(static_cast<Wide>(part.offset) + layout.upper())});
   }
   return s;
 }
@@ -50,8 +42,10 @@ void move_parts(std::span<const Placed> parts, std::span<const std::uint64_t> st
 }  // namespace
 
 SequenceLayout::SequenceLayout(std::vector<Placed> parts)
-    : Layout(LayoutKind::nested, summary_of(parts).size, summary_of(parts).lower,
-             summary_of(parts).upper, summary_of(parts).blocks),
+    : SequenceLayout(summary_of(parts), std::move(parts)) {}
+
+SequenceLayout::SequenceLayout(const Summary& sum, std::vector<Placed>&& parts)
+    : Layout(LayoutKind::nested, sum.size, sum.bounds.lower, sum.bounds.upper, sum.blocks),
       parts_(std::move(parts)) {
   starts_.reserve(parts_.size());
   std::uint64_t start = 0;

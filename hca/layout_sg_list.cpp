@@ -9,22 +9,17 @@ using namespace detail;
 
 namespace {
 
-struct Summary {
-  std::uint64_t size = 0;
-  std::int64_t lower = INT64_MAX;
-  std::int64_t upper = INT64_MIN;
-  std::uint64_t blocks = 0;
+struct ListSummary : Summary {
   std::uint64_t longest = 0;
   bool equal_lengths = true;
 };
 
-Summary summary_of(std::span<const Block> blocks) {
-  Summary s;
-  s.blocks = blocks.size();
+ListSummary summary_of(std::span<const Block> blocks) {
+  ListSummary s;
   for (const Block& block : blocks) {
-    s.size = checked_size(static_cast<Wide>(s.size) + checked_size(block.length));
-    s.lower = std::min(s.lower, checked_offset(block.offset));
-    s.upper = std::max(s.upper, checked_offset(static_cast<Wide>(block.offset) + block.length));
+    s.add(checked_size(block.length), 1,
+          {checked_offset(block.offset),
+           checked_offset(static_cast<Wide>(block.offset) + block.length)});
     s.longest = std::max(s.longest, block.length);
     s.equal_lengths = s.equal_lengths && block.length == blocks[0].length;
   }
@@ -37,10 +32,10 @@ class EqualList final : public SgListLayout {
   static constexpr bool narrow = sizeof(Offset) == 4;
 
  public:
-  EqualList(const Summary& s, std::span<const Block> blocks)
-      : SgListLayout(LayoutKind::sg_list, s.size, s.lower, s.upper, s.blocks),
+  EqualList(const ListSummary& s, std::span<const Block> blocks)
+      : SgListLayout(LayoutKind::sg_list, s.size, s.bounds.lower, s.bounds.upper, s.blocks),
         block_(blocks[0].length),
-        origin_(s.lower),
+        origin_(s.bounds.lower),
         kernels_(&kernels::kernels_for(block_)),
         offsets_(blocks.size()) {
     std::transform(blocks.begin(), blocks.end(), offsets_.begin(), [&](const Block& b) {
@@ -130,9 +125,9 @@ class MixedList final : public SgListLayout {
   static constexpr std::uint64_t every = 64;
 
  public:
-  MixedList(const Summary& s, std::span<const Block> blocks)
-      : SgListLayout(LayoutKind::sg_list, s.size, s.lower, s.upper, s.blocks),
-        origin_(narrow ? s.lower : 0),
+  MixedList(const ListSummary& s, std::span<const Block> blocks)
+      : SgListLayout(LayoutKind::sg_list, s.size, s.bounds.lower, s.bounds.upper, s.blocks),
+        origin_(narrow ? s.bounds.lower : 0),
         kernels_(&kernels::mixed_kernels()) {
     entries_.reserve(blocks.size());
     starts_.reserve((blocks.size() + every - 1) / every);
@@ -255,8 +250,9 @@ class MixedList final : public SgListLayout {
 }  // namespace
 
 LayoutPtr SgListLayout::make(std::vector<Block> blocks) {
-  const Summary s = summary_of(blocks);
-  const bool narrow = s.longest <= UINT32_MAX && s.upper - static_cast<Wide>(s.lower) <= UINT32_MAX;
+  const ListSummary s = summary_of(blocks);
+  const bool narrow =
+      s.longest <= UINT32_MAX && s.bounds.upper - static_cast<Wide>(s.bounds.lower) <= UINT32_MAX;
   if (s.equal_lengths) {
     if (narrow) return std::make_shared<EqualList<std::uint32_t>>(s, blocks);
     return std::make_shared<EqualList<std::uint64_t>>(s, blocks);
