@@ -85,11 +85,11 @@ struct Reduction {
 Reduction reduction_on(Node& node, ompi_communicator_t* comm, int count, ompi_datatype_t* type,
                        ompi_op_t* op) noexcept {
   // A user's operation may be given types of one's own, which need not look alike everywhere.
-  if (!is_predefined(op) || !ompi_datatype_is_predefined(type)) {
+  if (!is_predefined(op, type)) {
     node.board(comm);  // set up at the first call of all, whatever it is
     return {fall_back(Fallback::operation), 0};
   }
-  std::size_t length = static_cast<std::size_t>(type->super.ub) * static_cast<std::size_t>(count);
+  std::size_t length = bytes_of(count, type);
   // Elements that must lie on more than 8 bytes do not go behind the counter in its line.
   if (type->super.align > 8 && length <= Board::inlined) length = Board::inlined + 1;
   return {board_for(node, comm, length), length};
@@ -117,10 +117,10 @@ void fold(Node& node, const Reduction& on, std::uint64_t k, void* out, int count
 }  // namespace
 
 // Open MPI's header of operations needs one that is not installed: by name.
-bool is_predefined(MPI_Op op) noexcept {
+bool is_predefined(MPI_Op op, const ompi_datatype_t* type) noexcept {
   for (const MPI_Op known : {MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD, MPI_LAND, MPI_BAND, MPI_LOR,
                              MPI_BOR, MPI_LXOR, MPI_BXOR, MPI_MAXLOC, MPI_MINLOC}) {
-    if (op == known) return true;
+    if (op == known) return ompi_datatype_is_predefined(type);
   }
   return false;
 }

@@ -37,7 +37,7 @@ int enable_node(mca_coll_base_module_t* module, ompi_communicator_t* comm) {
 }
 
 int enable_levels(mca_coll_base_module_t* module, ompi_communicator_t* comm) {
-  return levels_of(module).save_previous(comm) ? OMPI_SUCCESS : OMPI_ERROR;
+  return levels_of(module).previous.save_previous(comm) ? OMPI_SUCCESS : OMPI_ERROR;
 }
 
 bool prepare_node(weft_coll_module* module) {

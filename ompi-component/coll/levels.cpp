@@ -14,6 +14,20 @@ bool is_near(ompi_communicator_t* comm, int rank) noexcept {
   return proc != nullptr && OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags);
 }
 
+/// The lowest rank of those that share this process's node, or its part of a node when
+/// coll_weft_group_size divides nodes.
+int first_of_group(ompi_communicator_t* comm) noexcept {
+  const int self = ompi_comm_rank(comm);
+  int first = self;
+  int place = 0;  // of a rank among those of the node
+  for (int rank = 0; rank <= self; ++rank) {
+    if (rank != self && !is_near(comm, rank)) continue;
+    if (place == 0 || (params.group_size > 0 && place % params.group_size == 0)) first = rank;
+    ++place;
+  }
+  return first;
+}
+
 template <auto Call, auto Module, typename... Args>
 int on(ompi_communicator_t* comm, Args... args) {
   return (comm->c_coll->*Call)(args..., comm, comm->c_coll->*Module);
@@ -52,8 +66,7 @@ int in_turn(Steps... steps) {
 /// Room for the elements of a reduction, small as those are that come here.
 class Elements {
  public:
-  Elements(int count, const ompi_datatype_t* type)
-      : bytes_(static_cast<std::size_t>(type->super.ub) * static_cast<std::size_t>(count)) {
+  Elements(int count, const ompi_datatype_t* type) : bytes_(bytes_of(count, type)) {
     if (bytes_ > sizeof near_) far_.reset(new (std::nothrow) std::byte[bytes_]);
   }
   /// Null when there is no memory left.
@@ -66,8 +79,9 @@ class Elements {
 };
 
 void tell_about(ompi_communicator_t* comm, int groups) {
-  std::fprintf(stderr, "weft: coll: communicator %u of %d: %d groups\n", comm->c_contextid,
-               ompi_comm_size(comm), groups);
+  char text[32];
+  std::snprintf(text, sizeof text, "%d groups", groups);
+  tell(text, comm);
 }
 
 /// Counts the fall-back; false, to fall back.
@@ -84,85 +98,53 @@ bool takes_bcast(Levels& levels, ompi_communicator_t* comm, std::size_t bytes) n
 bool takes_reduction(Levels& levels, ompi_communicator_t* comm, int count,
                      const ompi_datatype_t* type, ompi_op_t* op) noexcept {
   if (!levels.ready(comm)) return leave(Fallback::unusable);
-  if (!is_predefined(op) || !ompi_datatype_is_predefined(type)) return leave(Fallback::operation);
-  const std::size_t bytes =
-      static_cast<std::size_t>(type->super.ub) * static_cast<std::size_t>(count);
-  return bytes <= params.max_size || leave(Fallback::size);
+  if (!is_predefined(op, type)) return leave(Fallback::operation);
+  return bytes_of(count, type) <= params.max_size || leave(Fallback::size);
 }
 
 }  // namespace
-
-int first_of_group(ompi_communicator_t* comm) noexcept {
-  const int self = ompi_comm_rank(comm);
-  int first = -1;
-  int place = 0;  // of this rank among those of its node
-  for (int rank = 0; rank < self; ++rank) {
-    if (!is_near(comm, rank)) continue;
-    if (params.group_size > 0 ? place % params.group_size == 0 : place == 0) first = rank;
-    ++place;
-  }
-  const bool begins = place == 0 || (params.group_size > 0 && place % params.group_size == 0);
-  return begins ? self : first;
-}
 
 void Levels::set_up(ompi_communicator_t* comm) noexcept {
   // What Open MPI does in here on `comm` takes the ordinary way.
   state_ = State::without;
   const auto ranks = static_cast<std::size_t>(ompi_comm_size(comm));
   const int self = ompi_comm_rank(comm);
-  struct Place {
-    int first;
-    int usable;
+  const auto all = [&](bool mine) {
+    const int one = mine ? 1 : 0;
+    int least = 0;
+    return previous.allreduce.call(&one, &least, 1, MPI_INT, MPI_MIN, comm,
+                                   previous.allreduce.module) == OMPI_SUCCESS &&
+           least == 1;
   };
-  Place mine{first_of_group(comm), 1};
-  std::vector<Place> places;
+  const int first = first_of_group(comm);
+  std::vector<int> firsts;
+  std::vector<int> members;  // of the group that begins at a rank, so far
+  bool prepared = true;
   try {
-    places.resize(ranks);
-    leader_of.resize(ranks);
-    rank_in_node.resize(ranks);
+    for (auto* list : {&firsts, &members, &leader_of, &rank_in_node}) list->resize(ranks);
   } catch (const std::bad_alloc&) {
-    // The others must hear of it: there is memory for one place.
-    mine.usable = 0;
+    prepared = false;  // the others must hear of it
   }
-  int usable = mine.usable;
-  int all_usable = 0;
-  if (previous.allreduce.call(&usable, &all_usable, 1, MPI_INT, MPI_MIN, comm,
-                              previous.allreduce.module) != OMPI_SUCCESS ||
-      all_usable == 0 ||
-      previous.allgather.call(&mine, 2, MPI_INT, places.data(), 2, MPI_INT, comm,
-                              previous.allgather.module) != OMPI_SUCCESS) {
+  if (!all(prepared) || previous.allgather.call(&first, 1, MPI_INT, firsts.data(), 1, MPI_INT, comm,
+                                                previous.allgather.module) != OMPI_SUCCESS) {
     return;
   }
   int groups = 0;
-  std::vector<int>& members = rank_in_node;  // of the group that begins at a rank, so far
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    const auto first = static_cast<std::size_t>(places[rank].first);
-    if (first > rank) return;  // not a place that first_of_group() gives: the same for all
-    if (first == rank) {
-      leader_of[rank] = groups++;
-      members[rank] = 0;
-    } else {
-      leader_of[rank] = leader_of[first];
-    }
+    const auto leader = static_cast<std::size_t>(firsts[rank]);
+    if (leader > rank) return;  // not what first_of_group() gives: the same for all
+    leader_of[rank] = leader == rank ? groups++ : leader_of[leader];
+    rank_in_node[rank] = members[leader]++;
   }
   if (groups == static_cast<int>(ranks)) return;  // nobody shares a node
-  std::vector<int> so_far(static_cast<std::size_t>(groups));
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    rank_in_node[rank] = so_far[static_cast<std::size_t>(leader_of[rank])]++;
-  }
-  const bool leads = mine.first == self;
+  const bool leads = first == self;
   ompi_communicator_t* upper = nullptr;
-  const int split = ompi_comm_split(comm, mine.first, self, &node, false);
+  const int split = ompi_comm_split(comm, first, self, &node, false);
   const int above = ompi_comm_split(comm, leads ? 0 : MPI_UNDEFINED, self, &upper, false);
   if (above == OMPI_SUCCESS && leads) leaders = upper;
-  int done = split == OMPI_SUCCESS && above == OMPI_SUCCESS ? 1 : 0;
-  int all_done = 0;
-  if (previous.allreduce.call(&done, &all_done, 1, MPI_INT, MPI_MIN, comm,
-                              previous.allreduce.module) == OMPI_SUCCESS &&
-      all_done != 0) {
-    state_ = State::ready;
-    if (params.verbose >= 2) tell_about(comm, groups);
-  }
+  if (!all(split == OMPI_SUCCESS && above == OMPI_SUCCESS)) return;
+  state_ = State::ready;
+  if (params.verbose >= 2) tell_about(comm, groups);
 }
 
 Levels::~Levels() {

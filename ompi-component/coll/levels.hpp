@@ -14,8 +14,6 @@ namespace weft::coll {
 class Levels {
  public:
   ~Levels();
-  /// Takes the functions that the communicator has so far; false when one is missing.
-  bool save_previous(ompi_communicator_t* comm) { return previous.save_previous(comm); }
 
   /// True when this communicator's calls go by levels. All its processes come to the same answer;
   /// the first call sets up and is collective.
@@ -26,8 +24,7 @@ class Levels {
     return state_ == State::ready;
   }
 
-  /// The functions of the module that was there before; without a board.
-  Node previous;
+  PreviousFunctions previous;
   ompi_communicator_t* node = nullptr;     ///< the processes of this node
   ompi_communicator_t* leaders = nullptr;  ///< null in a process that leads nobody
   /// The rank in `leaders` of the leader of each process's node, by rank.
@@ -45,10 +42,6 @@ class Levels {
 inline Levels& levels_of(mca_coll_base_module_t* module) noexcept {
   return *static_cast<Levels*>(reinterpret_cast<weft_coll_module*>(module)->levels);
 }
-
-/// The place of this process's group among the ranks of `comm`: the lowest rank of those that
-/// share its node, or its part of a node when coll_weft_group_size divides nodes.
-int first_of_group(ompi_communicator_t* comm) noexcept;
 
 int levels_barrier(ompi_communicator_t* comm, mca_coll_base_module_t* module);
 int levels_bcast(void* buffer, int count, ompi_datatype_t* type, int root,

@@ -58,14 +58,14 @@ void give_back(Previous<Function>& previous) {
   if (previous.module != nullptr) OBJ_RELEASE(previous.module);
 }
 
-void tell(const char* what, ompi_communicator_t* comm) {
+}  // namespace
+
+void tell(const char* what, ompi_communicator_t* comm) noexcept {
   std::fprintf(stderr, "weft: coll: communicator %u of %d: %s\n", comm->c_contextid,
                ompi_comm_size(comm), what);
 }
 
-}  // namespace
-
-bool Node::save_previous(ompi_communicator_t* comm) {
+bool PreviousFunctions::save_previous(ompi_communicator_t* comm) {
   const mca_coll_base_comm_coll_t& c = *comm->c_coll;
   return take(barrier, c.coll_barrier, c.coll_barrier_module) &&
          take(ibarrier, c.coll_ibarrier, c.coll_ibarrier_module) &&
@@ -76,9 +76,7 @@ bool Node::save_previous(ompi_communicator_t* comm) {
          take(reduce_local, c.coll_reduce_local, c.coll_reduce_local_module);
 }
 
-Node::~Node() {
-  // Others may still read what this process wrote for the last operation: the last one frees.
-  if (board_) memory_->leave(board_->leave());
+PreviousFunctions::~PreviousFunctions() {
   give_back(barrier);
   give_back(ibarrier);
   give_back(bcast);
@@ -86,6 +84,11 @@ Node::~Node() {
   give_back(allreduce);
   give_back(allgather);
   give_back(reduce_local);
+}
+
+Node::~Node() {
+  // Others may still read what this process wrote for the last operation: the last one frees.
+  if (board_) memory_->leave(board_->leave());
 }
 
 void Node::set_up(ompi_communicator_t* comm) noexcept {

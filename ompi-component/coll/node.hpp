@@ -21,10 +21,26 @@ struct Previous {
   mca_coll_base_module_t* module = nullptr;
 };
 
-class Node {
- public:
+/// The functions of the modules that were there before, kept for as long as they may be called.
+struct PreviousFunctions {
+  PreviousFunctions() = default;
+  ~PreviousFunctions();
+  PreviousFunctions(const PreviousFunctions&) = delete;
+  PreviousFunctions& operator=(const PreviousFunctions&) = delete;
   /// Takes the functions that the communicator has so far; false when one is missing.
   bool save_previous(ompi_communicator_t* comm);
+
+  Previous<mca_coll_base_module_barrier_fn_t> barrier;
+  Previous<mca_coll_base_module_ibarrier_fn_t> ibarrier;
+  Previous<mca_coll_base_module_bcast_fn_t> bcast;
+  Previous<mca_coll_base_module_reduce_fn_t> reduce;
+  Previous<mca_coll_base_module_allreduce_fn_t> allreduce;
+  Previous<mca_coll_base_module_allgather_fn_t> allgather;
+  Previous<mca_coll_base_module_reduce_local_fn_t> reduce_local;
+};
+
+class Node : public PreviousFunctions {
+ public:
   ~Node();
 
   /// The board, or null: then `why` all processes of the communicator leave the call to the module
@@ -41,14 +57,6 @@ class Node {
     return state_ == State::fresh ? Fallback::not_ready : why_none_;
   }
 
-  Previous<mca_coll_base_module_barrier_fn_t> barrier;
-  Previous<mca_coll_base_module_ibarrier_fn_t> ibarrier;
-  Previous<mca_coll_base_module_bcast_fn_t> bcast;
-  Previous<mca_coll_base_module_reduce_fn_t> reduce;
-  Previous<mca_coll_base_module_allreduce_fn_t> allreduce;
-  Previous<mca_coll_base_module_allgather_fn_t> allgather;
-  Previous<mca_coll_base_module_reduce_local_fn_t> reduce_local;
-
  private:
   enum class State : std::uint8_t { fresh, ready, without };
   [[gnu::noinline]] void set_up(ompi_communicator_t* comm) noexcept;
@@ -58,6 +66,9 @@ class Node {
   std::unique_ptr<dm::Allocation> memory_;
   std::optional<dm::Board> board_;
 };
+
+/// Says something about a communicator.
+void tell(const char* what, ompi_communicator_t* comm) noexcept;
 
 inline Node& node_of(mca_coll_base_module_t* module) noexcept {
   return *static_cast<Node*>(reinterpret_cast<weft_coll_module*>(module)->node);
