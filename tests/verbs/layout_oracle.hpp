@@ -283,19 +283,18 @@ class LayoutTest : public ::testing::Test {
     left->hand_over();
     right->hand_over();
   }
-  ibv_wc_status write(ibv_sge from, std::uint32_t rkey, std::uint64_t addr) {
+  ibv_wc_status rdma(ibv_wr_opcode opcode, ibv_sge sge, std::uint32_t rkey, std::uint64_t addr) {
     hand_over();
-    ibv_send_wr wr = request(IBV_WR_RDMA_WRITE);
+    ibv_send_wr wr = request(opcode);
     wr.wr.rdma = {addr, rkey};
-    EXPECT_EQ(left->post(wr, from), 0);
+    EXPECT_EQ(left->post(wr, sge), 0);
     return left->wait(right.get()).status;
   }
+  ibv_wc_status write(ibv_sge from, std::uint32_t rkey, std::uint64_t addr) {
+    return rdma(IBV_WR_RDMA_WRITE, from, rkey, addr);
+  }
   ibv_wc_status read(ibv_sge to, std::uint32_t rkey, std::uint64_t addr) {
-    hand_over();
-    ibv_send_wr wr = request(IBV_WR_RDMA_READ);
-    wr.wr.rdma = {addr, rkey};
-    EXPECT_EQ(left->post(wr, to), 0);
-    return left->wait(right.get()).status;
+    return rdma(IBV_WR_RDMA_READ, to, rkey, addr);
   }
 
   /// WRITE, READ or SEND of `length` bytes between two MRs, checked byte by byte, as is all that

@@ -7,10 +7,25 @@
 namespace weft::test {
 namespace {
 
-class N11 : public LayoutTest {};
-class N12 : public LayoutTest {};
-
 constexpr std::size_t page = Memory::page;
+constexpr std::size_t many = 262'144;
+
+class PagesTest : public LayoutTest {
+ protected:
+  /// Writes to some of `many` pages; `place(index)` is where in memory page `index` of the MR lies.
+  template <class Place>
+  void expect_pages(const ibv_mr* mr, std::uint64_t first, Place place) {
+    const Node& mine = here->plain(0, page);
+    for (int i = 0; i < 50; ++i) {
+      const std::size_t index = random() % many;
+      here->host()[5] = static_cast<std::uint8_t>(i);
+      ASSERT_EQ(write(mine.sge(0, page), mr->rkey, first + index * page), IBV_WC_SUCCESS);
+      ASSERT_EQ(std::memcmp(place(index), here->host(), page), 0);
+    }
+  }
+};
+class N11 : public PagesTest {};
+class N12 : public PagesTest {};
 
 void expect_none(const ibv_mr* mr, int error) {
   EXPECT_EQ(mr, nullptr);
@@ -148,8 +163,6 @@ class Aliased : public Range {
   }
 };
 
-constexpr std::size_t many = 262'144;
-
 TEST_F(N11, AGigabyteOfScatteredPagesInOneCall) {
   const Aliased range(many);
   std::vector<void*> pages(many);
@@ -159,13 +172,7 @@ TEST_F(N11, AGigabyteOfScatteredPagesInOneCall) {
   ibv_mr* mr = ibv_reg_mr_sg(right->pd, pages.data(), many, first, 0, many * page, all_access);
   ASSERT_NE(mr, nullptr);
   EXPECT_EQ(mr->length, std::size_t{1} << 30);
-  const Node& mine = here->plain(0, page);
-  for (int i = 0; i < 50; ++i) {
-    const std::size_t index = random() % many;
-    here->host()[5] = static_cast<std::uint8_t>(i);
-    ASSERT_EQ(write(mine.sge(0, page), mr->rkey, first + index * page), IBV_WC_SUCCESS);
-    ASSERT_EQ(std::memcmp(pages[index], here->host(), page), 0);
-  }
+  expect_pages(mr, first, [&](std::size_t index) { return pages[index]; });
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
@@ -256,14 +263,8 @@ TEST_F(N12, AGigabyteOfScatteredPagesInOneCall) {
                                  many * page, all_access);
   ASSERT_NE(mr, nullptr);
   EXPECT_EQ(mr->length, std::size_t{1} << 30);
-  const Node& mine = here->plain(0, page);
-  for (int i = 0; i < 50; ++i) {
-    const std::size_t index = random() % many;
-    here->host()[5] = static_cast<std::uint8_t>(i);
-    ASSERT_EQ(write(mine.sge(0, page), mr->rkey, first + index * page), IBV_WC_SUCCESS);
-    ASSERT_EQ(std::memcmp(range.at(2 * index), here->host(), page), 0);
-  }
-  EXPECT_EQ(write(mine.sge(0, page), mr->rkey, first + (many - 1) * page + 1),
+  expect_pages(mr, first, [&](std::size_t index) { return range.at(2 * index); });
+  EXPECT_EQ(write(here->plain(0, page).sge(0, page), mr->rkey, first + (many - 1) * page + 1),
             IBV_WC_REM_ACCESS_ERR);
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
