@@ -12,6 +12,11 @@ OPEN_MPI = ["mpirun.openmpi", "-np", "2", "--oversubscribe", "--bind-to", "core"
 MPICH = ["mpiexec.mpich", "-np", "2", "-bind-to", "core"]
 
 
+def environment(**more):
+    """Of a run: as root too, and with what is asked for."""
+    return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", **more)
+
+
 class Contender:
     def __init__(self, name, command, env):
         self.name = name
@@ -20,8 +25,7 @@ class Contender:
 
     def run(self, arguments, timeout):
         """Seconds by shape number, and the shapes themselves."""
-        env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                   OMPI_MCA_mpi_yield_when_idle="0", **self.env)
+        env = environment(OMPI_MCA_mpi_yield_when_idle="0", **self.env)
         env.pop("OMPI_MCA_hwloc_base_binding_policy", None)
         command = self.command + arguments
         try:
@@ -39,13 +43,16 @@ class Contender:
         return rows
 
 
+# In case weft is installed where every mpirun finds it.
+WITHOUT_WEFT = {"OMPI_MCA_hook_weft_enable": "0"}
+
+
 def all_contenders(build, install, wanted):
     """Those that can run here, of the wanted; and why the others cannot."""
     program = build / "benchmarks/shapes"
     mpich_program = build / "benchmarks/shapes.mpich"
     weftrun = install / "bin/weftrun"
-    # In case weft is installed where every mpirun finds it.
-    plain = {"OMPI_MCA_hook_weft_enable": "0"}
+    plain = WITHOUT_WEFT
     every = [
         Contender("weft", [weftrun, *OPEN_MPI, program], {}),
         Contender("ob1", [*OPEN_MPI, "--mca", "pml", "ob1", program], plain),
