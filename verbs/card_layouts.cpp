@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hca/mlx5/backend.h"
+#include "verbs/layout.hpp"
 #include "verbs/log.hpp"
 
 namespace weft::verbs {
@@ -52,10 +53,7 @@ void ask(Call call) {
 }
 
 void check_flags(int flags) {
-  if ((flags & ~int{IBV_MR_SET_LAYOUT_FLAGS_SUPPORTED}) != 0) {
-    refuse(EINVAL, "flags " + std::to_string(flags) + ", known are " +
-                       std::to_string(int{IBV_MR_SET_LAYOUT_FLAGS_SUPPORTED}));
-  }
+  check_known(flags);
   // The keys of a carrier never change: IBV_MR_SET_LAYOUT_AVOID_INVALIDATION is kept anyway.
   const int lacking = flags & ~int{IBV_MR_SET_LAYOUT_AVOID_INVALIDATION};
   if (lacking != 0) {

@@ -213,11 +213,15 @@ int layout_code(int code) noexcept {
   }
 }
 
-void check_carrier(const ibv_mr* mr, int flags) {
+void check_known(int flags) {
   constexpr int known = IBV_MR_SET_LAYOUT_FLAGS_SUPPORTED;
   if ((flags & ~known) != 0) {
     refuse(EINVAL, "flags " + std::to_string(flags) + ", known are " + std::to_string(known));
   }
+}
+
+void check_carrier(const ibv_mr* mr, int flags) {
+  check_known(flags);
   if (!static_cast<const MemoryRegion*>(mr)->may_carry) {
     refuse(EINVAL, "the region is one of device memory, of pages, or the null MR");
   }

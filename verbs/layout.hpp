@@ -82,6 +82,8 @@ struct StagedLayout {
 /// The ibv_mr_set_layout_err_code for an errno value of guarded(); 0 for 0.
 int layout_code(int code) noexcept;
 
+/// Refuses flags of ibv_mr_set_layout_*() that do not exist. Throws hca::Error.
+void check_known(int flags);
 /// Checks `flags`, and that the region can carry a layout. Throws hca::Error.
 void check_carrier(const ibv_mr* mr, int flags);
 /// Gives a region a layout, now or by a work request. Throws hca::Error.
