@@ -18,6 +18,11 @@ constexpr weft::ucx::TransportApi api = {
     .release = [](void* window) noexcept { windows().release(window); },
     .max_window_size = []() noexcept { return WindowArena::max_window; },
     .why_inactive = []() noexcept { return activity().why_not(); },
+    .window_addresses = []() noexcept -> weft::ucx::TransportApi::Addresses {
+      return {reinterpret_cast<std::uintptr_t>(windows().address()), windows().length()};
+    },
+    .window_memory_type = weft::ucx::window_memory_type,
+    .announce = []() noexcept { windows().announce(); },
 };
 
 }  // namespace

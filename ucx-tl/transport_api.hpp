@@ -1,6 +1,8 @@
 // What the transport library offers to the Open MPI hook, found by dlsym("weft_transport_api").
 #pragma once
 
+#include <ucs/memory/memory_type.h>
+
 #include <cstdint>
 
 #include "hca/layout.hpp"
@@ -10,7 +12,7 @@ namespace weft::ucx {
 /// All functions are thread-safe.
 struct TransportApi {
   /// Also of hca::Layout, whose objects pass between the two.
-  static constexpr std::uint32_t current_version = 3;
+  static constexpr std::uint32_t current_version = 4;
   std::uint32_t version;
   /// True once an interface of weft_cp and one of weft are open in this process: until then (and
   /// when UCX_TLS leaves one of them out) no window may be handed to UCX.
@@ -25,6 +27,17 @@ struct TransportApi {
   std::uint64_t (*max_window_size)() noexcept;
   /// A line about why the transport is not active, for people.
   const char* (*why_inactive)() noexcept;
+  /// Where the windows lie. Constant once the transport is active.
+  struct Addresses {
+    std::uintptr_t start;
+    std::uint64_t length;
+  };
+  Addresses (*window_addresses)() noexcept;
+  /// What UCP is to be told that a window is (UCP_OP_ATTR_FIELD_MEMORY_TYPE).
+  ucs_memory_type_t window_memory_type;
+  /// Enters the windows in UCX's memory type cache, for callers of UCP that do not tell it. From
+  /// then on UCP looks every buffer up there, and sends no message in the shortest way.
+  void (*announce)() noexcept;
 };
 
 }  // namespace weft::ucx

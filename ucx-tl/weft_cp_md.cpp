@@ -80,7 +80,6 @@ ucs_status_t open(uct_component*, const char*, const uct_md_config_t*, uct_md_h*
     ucs_diag("weft_cp: no addresses left for windows");
     return UCS_ERR_NO_MEMORY;
   }
-  windows().announce();
   *md = &domain;
   return UCS_OK;
 }

@@ -6,6 +6,7 @@
 #include "ompi-component/hook/hook.hpp"
 #include "ompi-component/hook/layouts.hpp"
 #include "ompi-component/hook/log.hpp"
+#include "ompi-component/hook/memory_types.hpp"
 #include "ompi-component/hook/one_sided.hpp"
 #include "ompi-component/hook/params.hpp"
 #include "ompi-component/hook/request_watch.hpp"
@@ -60,10 +61,12 @@ void after_init() {
   start_offloading();
   // Where nothing is offloaded, the table still says what could have been.
   if (hook.offloads || (params.enable && params.stats)) redirect();
+  if (hook.offloads) tell_memory_types();
 }
 
 void before_finalize() {
   restore();
+  restore_memory_types();
   restore_window_locks();
   close_request_watch();
   if (params.stats) report_statistics();

@@ -28,6 +28,9 @@ const ucx::TransportApi fake_transport{
     .release = [](void* window) noexcept { windows.erase(window); },
     .max_window_size = []() noexcept -> std::uint64_t { return 1 << 20; },
     .why_inactive = []() noexcept { return ""; },
+    .window_addresses = []() noexcept { return ucx::TransportApi::Addresses{}; },
+    .window_memory_type = UCS_MEMORY_TYPE_HOST,
+    .announce = []() noexcept {},
 };
 
 // What a pml would have made: enough of a request for those who wait for it and free it.

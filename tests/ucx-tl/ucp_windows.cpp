@@ -64,6 +64,7 @@ struct Node {
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
     params.features = UCP_FEATURE_TAG;
     check(ucp_init(&params, nullptr, &context), "ucp_init");
+    api->announce();  // nothing here says what a buffer is
     ucp_worker_params_t worker_params{};
     worker_params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
     worker_params.thread_mode = UCS_THREAD_MODE_SINGLE;

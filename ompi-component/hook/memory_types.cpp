@@ -1,0 +1,217 @@
+#include "ompi-component/hook/memory_types.hpp"
+
+#include <dlfcn.h>
+#include <ucp/api/ucp.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "ompi-component/hook/hook.hpp"
+#include "ompi-component/hook/import_table.hpp"
+#include "ompi-component/hook/log.hpp"
+
+namespace weft::ompi {
+namespace {
+
+decltype(&ucp_tag_send_nbx) real_send;
+decltype(&ucp_tag_send_sync_nbx) real_send_sync;
+decltype(&ucp_tag_recv_nbx) real_recv;
+decltype(&ucp_tag_msg_recv_nbx) real_msg_recv;
+ucx::TransportApi::Addresses windows;
+
+bool is_window(const void* buffer) noexcept {
+  return reinterpret_cast<std::uintptr_t>(buffer) - windows.start < windows.length;
+}
+
+ucs_memory_type_t memory_type_of(const void* buffer) noexcept {
+  return is_window(buffer) ? hook.transport->window_memory_type : UCS_MEMORY_TYPE_HOST;
+}
+
+ucp_request_param_t with_window(const ucp_request_param_t& param) noexcept {
+  ucp_request_param_t told = param;
+  told.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  told.memory_type = hook.transport->window_memory_type;
+  return told;
+}
+
+// Without immediate completion UCP does not try to send straight from the buffer, which it does
+// before it looks at the memory type.
+ucp_request_param_t sent_with_window(const ucp_request_param_t& param) noexcept {
+  ucp_request_param_t told = with_window(param);
+  told.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  return told;
+}
+
+ucs_status_ptr_t send_nbx(ucp_ep_h ep, const void* buffer, std::size_t count, ucp_tag_t tag,
+                          const ucp_request_param_t* param) {
+  if (!is_window(buffer)) [[likely]]
+    return real_send(ep, buffer, count, tag, param);
+  const ucp_request_param_t told = sent_with_window(*param);
+  return real_send(ep, buffer, count, tag, &told);
+}
+
+ucs_status_ptr_t recv_nbx(ucp_worker_h worker, void* buffer, std::size_t count, ucp_tag_t tag,
+                          ucp_tag_t mask, const ucp_request_param_t* param) {
+  if (!is_window(buffer)) [[likely]]
+    return real_recv(worker, buffer, count, tag, mask, param);
+  const ucp_request_param_t told = with_window(*param);
+  return real_recv(worker, buffer, count, tag, mask, &told);
+}
+
+// The calls of UCP's first generation, which are the others with these parameters.
+
+/// Their callbacks take one argument less, which UCP itself passes to them all the same.
+template <typename To, typename From>
+To with_one_argument_more(From* callback) noexcept {
+  return reinterpret_cast<To>(reinterpret_cast<void (*)()>(callback));
+}
+
+ucp_request_param_t parameters(const void* buffer, ucp_datatype_t datatype) noexcept {
+  ucp_request_param_t param{};
+  param.op_attr_mask =
+      UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.datatype = datatype;
+  param.memory_type = memory_type_of(buffer);
+  return param;
+}
+
+ucp_request_param_t send_parameters(const void* buffer, ucp_datatype_t datatype,
+                                    ucp_send_callback_t callback) noexcept {
+  ucp_request_param_t param = parameters(buffer, datatype);
+  param.cb.send = with_one_argument_more<ucp_send_nbx_callback_t>(callback);
+  return is_window(buffer) ? sent_with_window(param) : param;
+}
+
+ucp_request_param_t receive_parameters(const void* buffer, ucp_datatype_t datatype,
+                                       ucp_tag_recv_callback_t callback) noexcept {
+  ucp_request_param_t param = parameters(buffer, datatype);
+  param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  param.cb.recv = with_one_argument_more<ucp_tag_recv_nbx_callback_t>(callback);
+  return param;
+}
+
+ucs_status_ptr_t send_nb(ucp_ep_h ep, const void* buffer, std::size_t count,
+                         ucp_datatype_t datatype, ucp_tag_t tag, ucp_send_callback_t callback) {
+  const ucp_request_param_t param = send_parameters(buffer, datatype, callback);
+  return real_send(ep, buffer, count, tag, &param);
+}
+
+ucs_status_ptr_t send_sync_nb(ucp_ep_h ep, const void* buffer, std::size_t count,
+                              ucp_datatype_t datatype, ucp_tag_t tag,
+                              ucp_send_callback_t callback) {
+  const ucp_request_param_t param = send_parameters(buffer, datatype, callback);
+  return real_send_sync(ep, buffer, count, tag, &param);
+}
+
+ucs_status_ptr_t recv_nb(ucp_worker_h worker, void* buffer, std::size_t count,
+                         ucp_datatype_t datatype, ucp_tag_t tag, ucp_tag_t mask,
+                         ucp_tag_recv_callback_t callback) {
+  const ucp_request_param_t param = receive_parameters(buffer, datatype, callback);
+  return real_recv(worker, buffer, count, tag, mask, &param);
+}
+
+ucs_status_ptr_t msg_recv_nb(ucp_worker_h worker, void* buffer, std::size_t count,
+                             ucp_datatype_t datatype, ucp_tag_message_h message,
+                             ucp_tag_recv_callback_t callback) {
+  const ucp_request_param_t param = receive_parameters(buffer, datatype, callback);
+  return real_msg_recv(worker, buffer, count, message, &param);
+}
+
+/// One function that pml/ucx may call, ours instead of it, and where to put that.
+struct Call {
+  const char* name;
+  void* ours;
+  void** import = nullptr;
+  void* before = nullptr;
+};
+
+template <typename Function>
+Call call(const char* name, Function* ours) noexcept {
+  return {name, reinterpret_cast<void*>(ours)};
+}
+
+std::array calls = {
+    call("ucp_tag_send_nbx", send_nbx),         call("ucp_tag_send_nb", send_nb),
+    call("ucp_tag_send_sync_nb", send_sync_nb), call("ucp_tag_recv_nbx", recv_nbx),
+    call("ucp_tag_recv_nb", recv_nb),           call("ucp_tag_msg_recv_nb", msg_recv_nb)};
+
+/// Other ways to hand a buffer to UCP: a pml/ucx that knows them is not the one we know.
+constexpr std::array unknown_calls = {"ucp_tag_send_nbr", "ucp_tag_send_sync_nbx",
+                                      "ucp_tag_recv_nbr", "ucp_tag_msg_recv_nbx"};
+
+template <typename Function>
+bool look_up(void* library, const char* name, Function& function) noexcept {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  return function != nullptr;
+}
+
+bool look_up_ucp(void* ucp) noexcept {
+  return look_up(ucp, "ucp_tag_send_nbx", real_send) &&
+         look_up(ucp, "ucp_tag_send_sync_nbx", real_send_sync) &&
+         look_up(ucp, "ucp_tag_recv_nbx", real_recv) &&
+         look_up(ucp, "ucp_tag_msg_recv_nbx", real_msg_recv);
+}
+
+/// Whether UCP's newer protocols are on, by a variable or by UCX's file of settings: they look
+/// every buffer up, whatever they are told.
+bool takes_no_word_for_it(void* ucp) noexcept {
+  decltype(&ucp_config_read) read = nullptr;
+  decltype(&ucp_config_print) print = nullptr;
+  decltype(&ucp_config_release) release = nullptr;
+  ucp_config_t* config = nullptr;
+  if (!look_up(ucp, "ucp_config_read", read) || !look_up(ucp, "ucp_config_print", print) ||
+      !look_up(ucp, "ucp_config_release", release) || read("MPI", nullptr, &config) != UCS_OK)
+    return true;
+  char* text = nullptr;
+  std::size_t length = 0;
+  bool off = false;
+  if (FILE* file = open_memstream(&text, &length)) {
+    print(config, file, "", UCS_CONFIG_PRINT_CONFIG);
+    std::fclose(file);
+    off = std::strstr(text, "UCX_PROTO_ENABLE=n") != nullptr;
+    std::free(text);
+  }
+  release(config);
+  return !off;
+}
+
+bool put_ours() noexcept {
+  const void* pml = reinterpret_cast<const void*>(original.pml_send);
+  for (const char* name : unknown_calls)
+    if (import_of(pml, name) != nullptr) return false;
+  void* ucp = dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD);
+  if (ucp == nullptr || !look_up_ucp(ucp) || takes_no_word_for_it(ucp)) return false;
+  for (Call& each : calls) {
+    each.import = import_of(pml, each.name);
+    if (each.import == nullptr) return false;
+  }
+  for (Call& each : calls) {
+    each.before = *each.import;
+    if (!set_import(each.import, each.ours)) {
+      each.import = nullptr;
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void tell_memory_types() {
+  windows = hook.transport->window_addresses();
+  if (put_ours()) return;
+  restore_memory_types();
+  hook.transport->announce();
+  tell(1, "UCX looks every buffer up: it cannot be told what is a window");
+}
+
+void restore_memory_types() {
+  for (Call& each : calls) {
+    if (each.import != nullptr && *each.import == each.ours) set_import(each.import, each.before);
+    each.import = nullptr;
+  }
+}
+
+}  // namespace weft::ompi
