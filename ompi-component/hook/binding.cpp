@@ -41,7 +41,7 @@ void count_fallback(Direction direction, Fallback reason, const ompi_datatype_t&
 }
 
 Binding Binding::make(Direction direction, const void* buffer, std::size_t count,
-                      ompi_datatype_t* type) noexcept {
+                      ompi_datatype_t* type, std::span<std::byte> room) noexcept {
   std::uint64_t bytes = 0;
   // A message without bytes has nothing to gather, and one of more than 2^64 nothing to say.
   if (__builtin_mul_overflow(type->super.size, count, &bytes) || bytes == 0) return {};
@@ -66,6 +66,14 @@ Binding Binding::make(Direction direction, const void* buffer, std::size_t count
     return binding;
   }
   if (bytes < params.min_size) return fall_back(Fallback::min_size);
+  if (bytes <= room.size()) {
+    binding.address_ = room.data();
+    if (direction == Direction::send)
+      layout.gather(base, 0, room.first(bytes));
+    else
+      binding.scatter_to_ = base;
+    return binding;
+  }
   if (bytes > hook.max_window) [[unlikely]]
     return fall_back(Fallback::limits);
   binding.window_ = hook.transport->bind(base, layout);

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "hca/layout.hpp"
@@ -29,19 +31,22 @@ class Binding {
  public:
   Binding() = default;
   /// Binds the buffer to a window. A result that is false means: take Open MPI's own path (the
-  /// reason has been counted).
+  /// reason has been counted). A message that fits into `room`, which must outlive the call of the
+  /// pml, needs no window: it is gathered into it now, or is received there (see deliver()).
   static Binding make(Direction direction, const void* buffer, std::size_t count,
-                      ompi_datatype_t* type) noexcept;
+                      ompi_datatype_t* type, std::span<std::byte> room = {}) noexcept;
 
   Binding(Binding&& other) noexcept
       : layout_(std::move(other.layout_)),
         address_(std::exchange(other.address_, nullptr)),
-        window_(std::exchange(other.window_, nullptr)) {}
+        window_(std::exchange(other.window_, nullptr)),
+        scatter_to_(std::exchange(other.scatter_to_, std::nullopt)) {}
   Binding& operator=(Binding&& other) noexcept {
     Binding old(std::move(*this));
     layout_ = std::move(other.layout_);
     address_ = std::exchange(other.address_, nullptr);
     window_ = std::exchange(other.window_, nullptr);
+    scatter_to_ = std::exchange(other.scatter_to_, std::nullopt);
     return *this;
   }
   ~Binding() { release(); }
@@ -53,6 +58,13 @@ class Binding {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return layout_->size(); }
   [[nodiscard]] hca::LayoutKind kind() const noexcept { return layout_->kind(); }
 
+  /// The first `bytes` of the message have been received: those that lie in the caller's `room` go
+  /// to where they belong.
+  void deliver(std::uint64_t bytes) const noexcept {
+    if (scatter_to_)
+      layout_->scatter(*scatter_to_, 0, {static_cast<const std::byte*>(address_), bytes});
+  }
+
   void release() noexcept;
 
  private:
@@ -61,7 +73,13 @@ class Binding {
   void* address_ = nullptr;
   // Null where the bytes lie in one piece: then `address_` is the memory itself.
   void* window_ = nullptr;
+  // The buffer of a message that is received elsewhere. (MPI_BOTTOM is null.)
+  std::optional<std::byte*> scatter_to_;
 };
+
+/// Packed bytes up to which a call that blocks gathers or scatters by itself, as IBV_SEND_INLINE
+/// does: cheaper than a window, which UCP sends on a longer way.
+inline constexpr std::size_t max_inline = 4096;
 
 /// Counts a message that takes Open MPI's own path (one without bytes is not worth it).
 void count_fallback(Direction direction, Fallback reason, const ompi_datatype_t& type,

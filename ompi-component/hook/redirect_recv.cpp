@@ -17,10 +17,13 @@ class ReceiveStatus {
 
   [[nodiscard]] ompi_status_public_t* get() const noexcept { return status_; }
 
-  void count(const Binding& binding, int result) const noexcept {
-    if ((result == MPI_SUCCESS && status_->_cancelled == 0) || result == MPI_ERR_TRUNCATE)
-      count_offloaded(Direction::receive, binding,
-                      std::min<std::uint64_t>(status_->_ucount, binding.bytes()));
+  /// The receive is over: what has come is delivered and counted. Of a truncated message nothing
+  /// has come into `room`.
+  void finish(const Binding& binding, int result) const noexcept {
+    const std::uint64_t bytes = std::min<std::uint64_t>(status_->_ucount, binding.bytes());
+    const bool came = result == MPI_SUCCESS && status_->_cancelled == 0;
+    if (came) binding.deliver(bytes);
+    if (came || result == MPI_ERR_TRUNCATE) count_offloaded(Direction::receive, binding, bytes);
   }
 
  private:
@@ -31,12 +34,13 @@ class ReceiveStatus {
 [[gnu::noinline]] int recv_derived(void* buffer, size_t count, ompi_datatype_t* type, int source,
                                    int tag, ompi_communicator_t* comm,
                                    ompi_status_public_t* callers) noexcept {
-  const Binding binding = Binding::make(Direction::receive, buffer, count, type);
+  alignas(64) std::byte room[max_inline];
+  const Binding binding = Binding::make(Direction::receive, buffer, count, type, room);
   if (!binding) return original.pml_recv(buffer, count, type, source, tag, comm, callers);
   const ReceiveStatus status(callers);
   const int result = original.pml_recv(binding.address(), binding.bytes(), MPI_BYTE, source, tag,
                                        comm, status.get());
-  status.count(binding, result);
+  status.finish(binding, result);
   return result;
 }
 
@@ -67,12 +71,13 @@ class ReceiveStatus {
 [[gnu::noinline]] int mrecv_derived(void* buffer, size_t count, ompi_datatype_t* type,
                                     ompi_message_t** message,
                                     ompi_status_public_t* callers) noexcept {
-  const Binding binding = Binding::make(Direction::receive, buffer, count, type);
+  alignas(64) std::byte room[max_inline];
+  const Binding binding = Binding::make(Direction::receive, buffer, count, type, room);
   if (!binding) return original.pml_mrecv(buffer, count, type, message, callers);
   const ReceiveStatus status(callers);
   const int result =
       original.pml_mrecv(binding.address(), binding.bytes(), MPI_BYTE, message, status.get());
-  status.count(binding, result);
+  status.finish(binding, result);
   return result;
 }
 

@@ -8,18 +8,19 @@ namespace {
 
 // A buffered send is over when it returns: the data must be packed into the user's buffer anyway.
 Binding bind_for_send(const void* buffer, size_t count, ompi_datatype_t* type,
-                      mca_pml_base_send_mode_t mode) noexcept {
+                      mca_pml_base_send_mode_t mode, std::span<std::byte> room = {}) noexcept {
   if (mode == MCA_PML_BASE_SEND_BUFFERED) {
     count_fallback(Direction::send, Fallback::bsend, *type, count);
     return {};
   }
-  return Binding::make(Direction::send, buffer, count, type);
+  return Binding::make(Direction::send, buffer, count, type, room);
 }
 
 [[gnu::noinline]] int send_derived(const void* buffer, size_t count, ompi_datatype_t* type,
                                    int destination, int tag, mca_pml_base_send_mode_t mode,
                                    ompi_communicator_t* comm) noexcept {
-  const Binding binding = bind_for_send(buffer, count, type, mode);
+  alignas(64) std::byte room[max_inline];
+  const Binding binding = bind_for_send(buffer, count, type, mode, room);
   if (!binding) return original.pml_send(buffer, count, type, destination, tag, mode, comm);
   count_offloaded(Direction::send, binding, binding.bytes());
   return original.pml_send(binding.address(), binding.bytes(), MPI_BYTE, destination, tag, mode,
