@@ -30,6 +30,22 @@ Link::~Link() {
   header_->port_changes.fetch_add(1, std::memory_order_seq_cst);
 }
 
+bool Link::am_long(std::uint8_t id, std::uint64_t header, const void* payload,
+                   std::uint32_t length) noexcept {
+  constexpr std::uint32_t stream = 64;
+  if (through_slots_ == 0) {
+    if (am_in_ring(id, header, payload, length)) return true;
+    through_slots_ = stream;
+  }
+  std::byte* room = am_reserve(sizeof header + length);
+  if (room == nullptr) return false;
+  --through_slots_;
+  std::memcpy(room, &header, sizeof header);
+  std::memcpy(room + sizeof header, payload, length);
+  am_commit(id, sizeof header + length);
+  return true;
+}
+
 std::byte* Link::am_reserve(std::size_t max) noexcept {
   if (must_order_.load(std::memory_order_relaxed) && !order()) return nullptr;
   // The line is reserved first, so that commit cannot fail. The message may turn out small enough
