@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "hca/layout_detail.hpp"
 #include "hca/layout_nodes.hpp"
@@ -11,7 +12,7 @@ namespace {
 
 struct ListSummary : Summary {
   std::uint64_t longest = 0;
-  bool equal_lengths = true;
+  std::uint64_t divisor = 0;  ///< greatest that all lengths have in common
 };
 
 ListSummary summary_of(std::span<const Block> blocks) {
@@ -21,7 +22,7 @@ ListSummary summary_of(std::span<const Block> blocks) {
           {checked_offset(block.offset),
            checked_offset(static_cast<Wide>(block.offset) + block.length)});
     s.longest = std::max(s.longest, block.length);
-    s.equal_lengths = s.equal_lengths && block.length == blocks[0].length;
+    s.divisor = std::gcd(s.divisor, block.length);
   }
   return s;
 }
@@ -247,13 +248,35 @@ class MixedList final : public SgListLayout {
   std::vector<std::uint64_t> starts_;
 };
 
+/// Whether the list is better cut into blocks of the length that all have in common: such as equal
+/// blocks of which some have their neighbour behind them and so became one. A branch for the length
+/// of each block, guessed wrong for one in ten, took as long as three more blocks.
+bool better_cut(const ListSummary& s) {
+  constexpr std::uint64_t longest_cut = 64, shortest_list = 64;
+  return s.blocks >= shortest_list && s.divisor < s.longest && s.divisor <= longest_cut &&
+         s.size / s.divisor <= s.blocks + s.blocks / 2;
+}
+
+std::vector<Block> cut(std::span<const Block> blocks, ListSummary& s) {
+  std::vector<Block> cut;
+  cut.reserve(s.size / s.divisor);
+  for (const Block& block : blocks) {
+    for (std::uint64_t at = 0; at < block.length; at += s.divisor)
+      cut.push_back({block.offset + static_cast<std::int64_t>(at), s.divisor});
+  }
+  s.blocks = cut.size();
+  s.longest = s.divisor;
+  return cut;
+}
+
 }  // namespace
 
 LayoutPtr SgListLayout::make(std::vector<Block> blocks) {
-  const ListSummary s = summary_of(blocks);
+  ListSummary s = summary_of(blocks);
+  if (better_cut(s)) blocks = cut(blocks, s);
   const bool narrow =
       s.longest <= UINT32_MAX && s.bounds.upper - static_cast<Wide>(s.bounds.lower) <= UINT32_MAX;
-  if (s.equal_lengths) {
+  if (s.divisor == s.longest) {
     if (narrow) return std::make_shared<EqualList<std::uint32_t>>(s, blocks);
     return std::make_shared<EqualList<std::uint64_t>>(s, blocks);
   }

@@ -504,5 +504,26 @@ TEST(Layout, ListsOfEqualBlocksTakeFourBytesEach) {
   EXPECT_LT(Layout::sg_list(blocks)->footprint(), 4 * blocks.size() + 256);
 }
 
+TEST(Layout, BlocksOfWhichSomeAreTwoInOneMoveAsEqualOnes) {
+  std::vector<Block> blocks;
+  for (std::int64_t i = 0; i < 1000; ++i) blocks.push_back({32 * i, i % 10 == 3 ? 16u : 8u});
+  const LayoutPtr layout = Layout::sg_list(blocks);
+  EXPECT_LT(layout->footprint(), 4 * 1100 + 256);
+  EXPECT_EQ(layout->block_count(), 1100);
+  Memory memory(*layout);
+  Random random(7);
+  memory.fill(random.engine());
+  for (const std::size_t offset : {0u, 3u, 31u, 4000u, 8799u}) {
+    std::vector<std::byte> expected, got(layout->size() - offset);
+    for (const Block& block : blocks) {
+      const std::byte* at = memory.base() + block.offset;
+      expected.insert(expected.end(), at, at + block.length);
+    }
+    expected.erase(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(offset));
+    layout->gather(memory.base(), offset, got);
+    EXPECT_EQ(got, expected) << offset;
+  }
+}
+
 }  // namespace
 }  // namespace weft::hca
