@@ -101,6 +101,18 @@ struct SegmentHeader {
   std::atomic<std::uint64_t> bells[port_count / 64];
 };
 
+/// Most memory that a segment takes, in bytes, once its owner is connected with `peers` others and
+/// all have used all there is: pages get memory when they are touched. Fixed: the header; each
+/// peer: a port; each slot in use: its stride.
+constexpr std::size_t segment_memory(std::size_t peers) noexcept {
+  constexpr std::size_t page = 4096;
+  const auto pages = [](std::size_t bytes) { return (bytes + page - 1) / page * page; };
+  return pages(sizeof(SegmentHeader)) + pages(peers * sizeof(Port)) +
+         pages(slot_offset(slot_count));
+}
+static_assert(64 * segment_memory(64) <= 256 * 1024 * 1024,
+              "64 processes, each connected with all and with itself");
+
 /// A mapping of a segment, one's own or a peer's.
 class Segment {
  public:
