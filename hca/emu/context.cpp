@@ -238,8 +238,8 @@ void Context::look_around(bool idle) {
       }
     }
   }
+  if ((attended_ & 255) == 0) cool_idle_links();
   if (!idle || (++idle_ & 15) != 0) return;
-  cool_idle_links();
   probe_cold_link();
   look_at_stalled_peers();
   look_for_the_dead();
@@ -255,7 +255,7 @@ void Context::heat(Link& link) {
 }
 
 void Context::cool_idle_links() {
-  // Called once in 256 polls without an event.
+  // Called once in 256 polls.
   for (std::size_t i = 0; hot_.size() > links_always_hot && i < hot_.size();) {
     Link& link = *hot_[i];
     link.idle_ += 256;
@@ -292,7 +292,7 @@ void Context::look_at_stalled_peers() {
   next_stall_look_ = now + stall_look_every;
   const std::unique_lock guard(engine_.lock(), std::try_to_lock);
   if (!guard.owns_lock()) return;
-  for (const auto& link : links_) {
+  for (Link* link : engine_.busy_links()) {
     if (!link->alive()) continue;
     if (link->outstanding() == 0 && link->reads_.empty() && link->answers_.empty()) continue;
     const std::uint64_t attended = link->header_->attended.load(std::memory_order_relaxed);
@@ -361,11 +361,17 @@ bool Context::arm_helper() noexcept {
   membarrier();
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::scoped_lock guard(engine_.lock());
-  for (const auto& link : links_) {
+  for (const Link* link : engine_.busy_links()) {
     if (link->outstanding() != 0) Helper::wake(*link->header_);
   }
   return !engine_.has_work() && header.port_changes.load(std::memory_order_relaxed) ==
                                     accepted_changes_.load(std::memory_order_relaxed);
+}
+
+/// Whether any transfer is, of this process's or of a peer's.
+bool Context::is_under_way() noexcept {
+  const std::scoped_lock guard(engine_.lock());
+  return !engine_.busy_links().empty();
 }
 
 void Context::attend_to_the_dead() noexcept {

@@ -82,9 +82,12 @@ class Context {
     for (std::size_t i = 0; i < hot_.size(); ++i) {
       Link& link = *hot_[i];
       if (link.incoming_.peek() != nullptr) events += deliver(link);
-      wire |= link.incoming_wire_.peek() != nullptr;
+      if (link.incoming_wire_.peek() != nullptr) {
+        wire = true;
+        link.idle_ = 0;
+      }
     }
-    if (wire) events += engine_.try_advance();
+    if (wire) events += engine_.try_advance(hot_);
     if (engine_.has_completed()) events += engine_.complete();
     if ((attended_ & 15) == 0) [[unlikely]] {
       look_around(events == 0);
@@ -139,6 +142,7 @@ class Context {
   void look_at_stalled_peers();
   void look_for_the_dead();
   bool arm_helper() noexcept;
+  [[nodiscard]] bool is_under_way() noexcept;
   void attend_to_the_dead() noexcept;
   void heat(Link& link);
   void cool_idle_links();

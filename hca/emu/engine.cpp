@@ -21,28 +21,42 @@ Engine::~Engine() {
 }
 
 void Engine::add_link(Link* link) {
+  busy_.reserve(links_.size() + 1);  // make_busy() cannot fail
   links_.push_back(link);
 }
 
 void Engine::remove_link(Link* link) noexcept {
   std::erase(links_, link);
+  std::erase(busy_, link);
 }
 
-unsigned Engine::try_advance() noexcept {
+void Engine::make_busy(Link& link) noexcept {
+  if (link.busy_) return;
+  link.busy_ = true;
+  busy_.push_back(&link);
+}
+
+unsigned Engine::try_advance(std::span<Link* const> polled) noexcept {
   if (!lock().try_lock()) return 0;
-  const unsigned moved = advance();
+  const unsigned moved = advance(polled);
   lock().unlock();
   return moved;
 }
 
-unsigned Engine::advance() noexcept {
+unsigned Engine::advance(std::span<Link* const> polled) noexcept {
   unsigned moved = 0;
-  for (Link* link : links_) {
+  for (Link* link : polled) {
     if (link->own_port_ != nullptr) moved += take_lines(*link);
+  }
+  std::size_t still_busy = 0;
+  for (Link* link : busy_) {
     if (!link->answers_.empty()) send_answers(*link);
     if (!link->reads_.empty()) moved += send_read_data(*link);
     if (link->writes_ != nullptr) moved += send_writes(*link);
+    link->busy_ = link->outstanding() != 0 || !link->reads_.empty() || !link->answers_.empty();
+    if (link->busy_) busy_[still_busy++] = link;
   }
+  busy_.resize(still_busy);
   if (!waiters_.empty()) moved += proceed();
   return moved;
 }

@@ -32,6 +32,7 @@ bool Engine::start(Link& link, Operation* op, Operation::Kind kind, const LocalM
 
 void Engine::started(Link& link, bool changes_memory) noexcept {
   link.unacked_.fetch_add(1, std::memory_order_relaxed);
+  make_busy(link);
   if (changes_memory) link.must_order_.store(true, std::memory_order_relaxed);
 }
 
