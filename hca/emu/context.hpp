@@ -29,6 +29,11 @@ struct ContextOptions {
   /// Let the helper thread carry on own operations as soon as they are posted, not only when a peer
   /// finds nobody attending.
   bool eager_helper = false;
+  /// Of a transfer, in bytes, so that the pieces stay in the cache; brought between 16 and 64 KiB.
+  std::uint32_t largest_piece = 64 * 1024;
+  /// Called with the pages of the rings, which peers write and this process reads, before anybody
+  /// has touched them: say there where their memory is to come from.
+  void (*place_rings)(void* memory, std::size_t bytes) = nullptr;
 };
 
 class Context {
@@ -174,6 +179,7 @@ class Context {
   std::uint64_t next_stall_look_ = 0;
   std::uint64_t next_death_look_ = 0;
   std::size_t cold_probe_ = 0;
+  std::size_t next_death_link_ = 0;
   SpinLock progress_lock_;
   std::atomic<int> events_expected_{0};
   SlotPool am_slots_;

@@ -72,7 +72,8 @@ constexpr std::uint32_t max_qps = (1u << qp_index_bits) - first_qp;
 
 class Engine {
  public:
-  Engine(std::shared_ptr<Domain> domain, Segment& own);
+  /// `largest_piece`: of a transfer, in bytes; brought between 16 and 64 KiB.
+  Engine(std::shared_ptr<Domain> domain, Segment& own, std::uint32_t largest_piece);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -183,6 +184,7 @@ class Engine {
 
   std::shared_ptr<Domain> domain_;
   Segment& own_;
+  const std::uint32_t largest_piece_;
   SlotPool small_slots_;
   SlotPool large_slots_;
   OperationTable operations_;

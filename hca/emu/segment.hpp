@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "hca/emu/address.hpp"
@@ -131,6 +132,11 @@ class Segment {
   [[nodiscard]] Port& port(std::uint32_t index) const noexcept { return ports_[index]; }
   [[nodiscard]] Slot& slot(std::uint32_t index) const noexcept {
     return *reinterpret_cast<Slot*>(slots_ + slot_offset(index));
+  }
+  /// All ports, in whole pages.
+  [[nodiscard]] std::span<std::byte> rings() const noexcept {
+    auto* begin = reinterpret_cast<std::byte*>(ports_);
+    return {begin, slots_};
   }
   [[nodiscard]] bool mapped() const noexcept { return header_ != nullptr; }
 
