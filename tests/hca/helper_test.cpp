@@ -34,10 +34,13 @@ class EagerHelper : public TwoContexts {
   }
   /// Waits, without a call of progress, until both sides have nothing under way; false when they
   /// never come that far.
-  static bool carried_on(Context& context, const Outcome& operation) {
+  bool carried_on(Context& context, const Outcome& operation) const {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (std::chrono::steady_clock::now() < end) {
       if (context.engine().has_completed()) {
+        // Both sides' memory passes from the helpers to this thread.
+        { const std::scoped_lock other(b->engine().lock()); }
+        { const std::scoped_lock other(a->engine().lock()); }
         const std::scoped_lock guard(context.engine().lock());
         return operation.moved == operation.length;
       }
