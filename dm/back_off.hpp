@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "hca/emu/pause.hpp"
+
 namespace weft::dm {
 
 /// Cores of the node. Not those that this process may run on: bound to one, it has peers that are
@@ -16,14 +18,7 @@ inline unsigned cores() noexcept {
   return count > 0 ? static_cast<unsigned>(count) : 1;
 }
 
-/// Tells the core that this is a loop that waits.
-inline void pause() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
+using hca::emu::pause;
 
 class BackOff {
  public:

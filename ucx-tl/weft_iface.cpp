@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "hca/emu/device_file.hpp"
+#include "hca/emu/topology.hpp"
 #include "ucx-tl/activity.hpp"
 #include "ucx-tl/weft_ep.hpp"
 #include "ucx-tl/weft_md.hpp"
@@ -191,8 +192,12 @@ ucs_status_t open(uct_md_h uct_md, uct_worker_h worker, const uct_iface_params_t
   const auto* md = static_cast<const Md*>(uct_md);
   auto self = std::make_unique<Iface>();
   try {
-    self->context = hca::emu::Context::open(
-        {.device = md->device, .domain = md->domain, .purpose = "ucx", .eager_helper = md->async});
+    self->context = hca::emu::Context::open({.device = md->device,
+                                             .domain = md->domain,
+                                             .purpose = "ucx",
+                                             .eager_helper = md->async,
+                                             .largest_piece = hca::emu::largest_piece(),
+                                             .place_rings = hca::emu::place_near});
   } catch (const hca::Error& error) {
     activity().note(std::string("the device cannot be opened: ") + error.what());
     ucs_error("weft: cannot open %s: %s", md->device.c_str(), error.what());

@@ -47,14 +47,15 @@ class Contender:
 WITHOUT_WEFT = {"OMPI_MCA_hook_weft_enable": "0"}
 
 
-def all_contenders(build, install, wanted):
-    """Those that can run here, of the wanted; and why the others cannot."""
-    program = build / "benchmarks/shapes"
-    mpich_program = build / "benchmarks/shapes.mpich"
+def all_contenders(build, install, wanted, name="shapes"):
+    """Those that can run the program `name` here, of the wanted; and why the others cannot."""
+    program = build / "benchmarks" / name
+    mpich_program = build / "benchmarks" / f"{name}.mpich"
     weftrun = install / "bin/weftrun"
     plain = WITHOUT_WEFT
     every = [
         Contender("weft", [weftrun, *OPEN_MPI, program], {}),
+        Contender("weft async", [weftrun, *OPEN_MPI, program], {"UCX_WEFT_ASYNC": "y"}),
         Contender("ob1", [*OPEN_MPI, "--mca", "pml", "ob1", program], plain),
         Contender("ucx", [*OPEN_MPI, *UCX, program], plain),
         Contender("mpich", [*MPICH, mpich_program], {}),
@@ -63,7 +64,7 @@ def all_contenders(build, install, wanted):
     ]
     missing = {}
     if not weftrun.exists():
-        missing["weft"] = f"{weftrun} is missing: make install"
+        missing["weft"] = missing["weft async"] = f"{weftrun} is missing: make install"
     if not shutil.which(MPICH[0]):
         missing["mpich"] = "MPICH is not installed"
     elif not mpich_program.exists():
@@ -72,11 +73,15 @@ def all_contenders(build, install, wanted):
     return present, {name: why for name, why in missing.items() if name in wanted}
 
 
-def build_for_mpich(root, build):
+PROGRAMS = ("shapes", "overlap_times")
+
+
+def build_for_mpich(root, build, name="shapes"):
     """MPICH needs a program of its own; made here because the project does not depend on MPICH."""
     compiler = shutil.which("mpicxx.mpich")
-    target = build / "benchmarks/shapes.mpich"
-    sources = sorted((root / "benchmarks").glob("*.cpp"))
+    target = build / "benchmarks" / f"{name}.mpich"
+    sources = sorted(source for source in (root / "benchmarks").glob("*.cpp")
+                     if source.stem == name or source.stem not in PROGRAMS)
     newest = max(p.stat().st_mtime for p in (root / "benchmarks").glob("*.[ch]pp"))
     if not compiler or (target.exists() and target.stat().st_mtime > newest):
         return

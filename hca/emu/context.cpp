@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "hca/emu/membarrier.hpp"
@@ -29,6 +30,9 @@ constexpr std::uint64_t us = 1'000;
 constexpr std::uint64_t ms = 1'000'000;
 constexpr std::uint64_t stall_look_every = 20 * us;
 constexpr std::uint64_t death_look_every = 200 * ms;
+/// Peers looked up each time beside those with something under way: a look takes some 20 us, so
+/// that many silent peers would cost a part of the time, and hold the engine's lock for long.
+constexpr std::size_t deaths_looked_for = 8;
 
 std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
@@ -39,10 +43,15 @@ std::uint64_t now_ns() {
 Context::Context(const ContextOptions& options)
     : device_(options.device),
       segment_(Segment::create(options.device)),
-      engine_(options.domain ? options.domain : std::make_shared<Domain>(), segment_),
+      engine_(options.domain ? options.domain : std::make_shared<Domain>(), segment_,
+              options.largest_piece),
       by_port_(port_count, nullptr),
       eager_helper_(options.eager_helper),
       helper_(*this) {
+  if (options.place_rings != nullptr) {
+    const std::span<std::byte> rings = segment_.rings();
+    options.place_rings(rings.data(), rings.size());
+  }
   am_slots_.attach(&segment_, message_slots);
   device_.announce(address(), options.purpose);
 }
@@ -86,6 +95,8 @@ std::shared_ptr<Link> Context::make_link(const Address& peer) {
   for (std::uint32_t index = 0; index < port_count; ++index) {
     Port& port = segment.port(index);
     std::uint64_t nobody = 0;
+    // Looked at first: writing in vain would bring in page after page.
+    if (port.owner.load(std::memory_order_relaxed) != nobody) continue;
     if (!port.owner.compare_exchange_strong(nobody, tag)) continue;
     port.peer = address();
     SegmentHeader& header = segment.header();
@@ -238,8 +249,8 @@ void Context::look_around(bool idle) {
       }
     }
   }
+  if ((attended_ & 255) == 0) cool_idle_links();
   if (!idle || (++idle_ & 15) != 0) return;
-  cool_idle_links();
   probe_cold_link();
   look_at_stalled_peers();
   look_for_the_dead();
@@ -255,7 +266,7 @@ void Context::heat(Link& link) {
 }
 
 void Context::cool_idle_links() {
-  // Called once in 256 polls without an event.
+  // Called once in 256 polls.
   for (std::size_t i = 0; hot_.size() > links_always_hot && i < hot_.size();) {
     Link& link = *hot_[i];
     link.idle_ += 256;
@@ -292,7 +303,7 @@ void Context::look_at_stalled_peers() {
   next_stall_look_ = now + stall_look_every;
   const std::unique_lock guard(engine_.lock(), std::try_to_lock);
   if (!guard.owns_lock()) return;
-  for (const auto& link : links_) {
+  for (Link* link : engine_.busy_links()) {
     if (!link->alive()) continue;
     if (link->outstanding() == 0 && link->reads_.empty() && link->answers_.empty()) continue;
     const std::uint64_t attended = link->header_->attended.load(std::memory_order_relaxed);
@@ -308,12 +319,16 @@ void Context::look_for_the_dead() {
   std::vector<std::shared_ptr<Link>> gone;
   {
     const std::scoped_lock guard(engine_.lock());
-    for (const auto& link : links_) {
+    const std::size_t first = next_death_link_;
+    next_death_link_ = first + deaths_looked_for < links_.size() ? first + deaths_looked_for : 0;
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      const auto& link = links_[i];
       const bool closed = link->own_port_ != nullptr &&
                           link->own_port_->state.load(std::memory_order_acquire) == Port::closed &&
                           link->incoming_.peek() == nullptr &&
                           link->incoming_wire_.peek() == nullptr;
-      if (closed || !link->check_alive()) gone.push_back(link);
+      const bool due = link->busy_ || (i >= first && i < first + deaths_looked_for);
+      if (closed || (due && !link->check_alive())) gone.push_back(link);
     }
     for (const auto& link : gone) {
       engine_.fail_link(*link);
@@ -361,11 +376,17 @@ bool Context::arm_helper() noexcept {
   membarrier();
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::scoped_lock guard(engine_.lock());
-  for (const auto& link : links_) {
+  for (const Link* link : engine_.busy_links()) {
     if (link->outstanding() != 0) Helper::wake(*link->header_);
   }
   return !engine_.has_work() && header.port_changes.load(std::memory_order_relaxed) ==
                                     accepted_changes_.load(std::memory_order_relaxed);
+}
+
+/// Whether any transfer is, of this process's or of a peer's.
+bool Context::is_under_way() noexcept {
+  const std::scoped_lock guard(engine_.lock());
+  return !engine_.busy_links().empty();
 }
 
 void Context::attend_to_the_dead() noexcept {

@@ -29,6 +29,11 @@ struct ContextOptions {
   /// Let the helper thread carry on own operations as soon as they are posted, not only when a peer
   /// finds nobody attending.
   bool eager_helper = false;
+  /// Of a transfer, in bytes, so that the pieces stay in the cache; brought between 16 and 64 KiB.
+  std::uint32_t largest_piece = 64 * 1024;
+  /// Called with the pages of the rings, which peers write and this process reads, before anybody
+  /// has touched them: say there where their memory is to come from.
+  void (*place_rings)(void* memory, std::size_t bytes) = nullptr;
 };
 
 class Context {
@@ -82,9 +87,12 @@ class Context {
     for (std::size_t i = 0; i < hot_.size(); ++i) {
       Link& link = *hot_[i];
       if (link.incoming_.peek() != nullptr) events += deliver(link);
-      wire |= link.incoming_wire_.peek() != nullptr;
+      if (link.incoming_wire_.peek() != nullptr) {
+        wire = true;
+        link.idle_ = 0;
+      }
     }
-    if (wire) events += engine_.try_advance();
+    if (wire) events += engine_.try_advance(hot_);
     if (engine_.has_completed()) events += engine_.complete();
     if ((attended_ & 15) == 0) [[unlikely]] {
       look_around(events == 0);
@@ -139,6 +147,7 @@ class Context {
   void look_at_stalled_peers();
   void look_for_the_dead();
   bool arm_helper() noexcept;
+  [[nodiscard]] bool is_under_way() noexcept;
   void attend_to_the_dead() noexcept;
   void heat(Link& link);
   void cool_idle_links();
@@ -170,6 +179,7 @@ class Context {
   std::uint64_t next_stall_look_ = 0;
   std::uint64_t next_death_look_ = 0;
   std::size_t cold_probe_ = 0;
+  std::size_t next_death_link_ = 0;
   SpinLock progress_lock_;
   std::atomic<int> events_expected_{0};
   SlotPool am_slots_;

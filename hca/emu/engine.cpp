@@ -7,8 +7,16 @@
 
 namespace weft::hca::emu {
 
-Engine::Engine(std::shared_ptr<Domain> domain, Segment& own)
-    : domain_(std::move(domain)), own_(own) {
+namespace {
+constexpr std::uint32_t least_large = 16 * 1024;
+constexpr std::uint32_t most_large = 64 * 1024;
+static_assert(most_large <= large_wire_slots.data);
+}  // namespace
+
+Engine::Engine(std::shared_ptr<Domain> domain, Segment& own, std::uint32_t largest_piece)
+    : domain_(std::move(domain)),
+      own_(own),
+      largest_piece_(std::clamp(largest_piece, least_large, most_large)) {
   small_slots_.attach(&own_, small_wire_slots);
   large_slots_.attach(&own_, large_wire_slots);
   const std::scoped_lock guard(lock());
@@ -21,28 +29,42 @@ Engine::~Engine() {
 }
 
 void Engine::add_link(Link* link) {
+  busy_.reserve(links_.size() + 1);  // make_busy() cannot fail
   links_.push_back(link);
 }
 
 void Engine::remove_link(Link* link) noexcept {
   std::erase(links_, link);
+  std::erase(busy_, link);
 }
 
-unsigned Engine::try_advance() noexcept {
+void Engine::make_busy(Link& link) noexcept {
+  if (link.busy_) return;
+  link.busy_ = true;
+  busy_.push_back(&link);
+}
+
+unsigned Engine::try_advance(std::span<Link* const> polled) noexcept {
   if (!lock().try_lock()) return 0;
-  const unsigned moved = advance();
+  const unsigned moved = advance(polled);
   lock().unlock();
   return moved;
 }
 
-unsigned Engine::advance() noexcept {
+unsigned Engine::advance(std::span<Link* const> polled) noexcept {
   unsigned moved = 0;
-  for (Link* link : links_) {
+  for (Link* link : polled) {
     if (link->own_port_ != nullptr) moved += take_lines(*link);
+  }
+  std::size_t still_busy = 0;
+  for (Link* link : busy_) {
     if (!link->answers_.empty()) send_answers(*link);
     if (!link->reads_.empty()) moved += send_read_data(*link);
     if (link->writes_ != nullptr) moved += send_writes(*link);
+    link->busy_ = link->outstanding() != 0 || !link->reads_.empty() || !link->answers_.empty();
+    if (link->busy_) busy_[still_busy++] = link;
   }
+  busy_.resize(still_busy);
   if (!waiters_.empty()) moved += proceed();
   return moved;
 }

@@ -72,7 +72,8 @@ constexpr std::uint32_t max_qps = (1u << qp_index_bits) - first_qp;
 
 class Engine {
  public:
-  Engine(std::shared_ptr<Domain> domain, Segment& own);
+  /// `largest_piece`: of a transfer, in bytes; brought between 16 and 64 KiB.
+  Engine(std::shared_ptr<Domain> domain, Segment& own, std::uint32_t largest_piece);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -91,16 +92,21 @@ class Engine {
     return completed_flag_.load(std::memory_order_acquire);
   }
 
-  /// One pass over all links; returns how many lines and pieces it moved. Takes the lock, or
-  /// returns 0 when somebody else has it.
-  unsigned try_advance() noexcept;
+  /// One pass: takes what came in from the links `polled` and sends on what waits on any link;
+  /// returns how many lines and pieces it moved. Takes the lock, or returns 0 when somebody else
+  /// has it.
+  unsigned try_advance(std::span<Link* const> polled) noexcept;
   /// Calls the completion functions of finished operations, in the caller's thread.
   unsigned complete() noexcept;
 
   // Under the lock.
   void add_link(Link* link);
   void remove_link(Link* link) noexcept;
-  unsigned advance() noexcept;
+  unsigned advance(std::span<Link* const> polled) noexcept;
+  [[nodiscard]] std::span<Link* const> links() const noexcept { return links_; }
+  /// The links on which something is under way, asked for by either side; among them may be some
+  /// on which nothing is any more.
+  [[nodiscard]] std::span<Link* const> busy_links() const noexcept { return busy_; }
   /// Ends whatever uses the key (called with the domain's lock held).
   void drop_key(std::uint32_t key) noexcept;
   /// The memory of a scatter-gather list; null when a key does not cover its piece.
@@ -140,6 +146,8 @@ class Engine {
                    const RemoteMemory& remote, std::uint64_t operand, std::uint64_t compare);
 
  private:
+  void make_busy(Link& link) noexcept;
+
   // As initiator.
   void queue_stream(Link& link, Operation* op);
   static bool is_waiting(const Link& link, const Operation* op) noexcept;
@@ -176,10 +184,12 @@ class Engine {
 
   std::shared_ptr<Domain> domain_;
   Segment& own_;
+  const std::uint32_t largest_piece_;
   SlotPool small_slots_;
   SlotPool large_slots_;
   OperationTable operations_;
   std::vector<Link*> links_;
+  std::vector<Link*> busy_;  ///< so that a pass costs nothing for the others
   std::vector<Waiter*> waiters_;
   std::vector<Waiter*> called_;            ///< those of this pass
   std::vector<ReceiveEnd*> receive_ends_;  ///< by QP number, from 2 on (0 and 1 are special QPs)

@@ -32,6 +32,7 @@ bool Engine::start(Link& link, Operation* op, Operation::Kind kind, const LocalM
 
 void Engine::started(Link& link, bool changes_memory) noexcept {
   link.unacked_.fetch_add(1, std::memory_order_relaxed);
+  make_busy(link);
   if (changes_memory) link.must_order_.store(true, std::memory_order_relaxed);
 }
 
@@ -231,7 +232,7 @@ bool Engine::place_atomic(Link& link, Operation* op, AtomicOp code, std::uint32_
 unsigned Engine::send_writes(Link& link) noexcept {
   unsigned pieces = 0;
   while (Operation* op = link.writes_) {
-    const std::uint32_t piece = piece_size(op->length, is_coarse(op->local));
+    const std::uint32_t piece = piece_size(op->length, is_coarse(op->local), largest_piece_);
     // At least one piece: a send of nothing is a message too.
     do {
       if (pieces == pieces_per_pass) return pieces;

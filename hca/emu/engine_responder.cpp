@@ -265,8 +265,9 @@ void Engine::serve_read_request(Link& link, const Line* line) noexcept {
   }
   const bool coarse =
       region != nullptr && fields.coarse != 0 && is_coarse(memory_at(*region, fields.addr));
-  link.reads_.push_back(
-      {fields.addr, fields.length, 0, fields.op, fields.rkey, piece_size(fields.length, coarse)});
+  link.reads_.push_back({fields.addr, fields.length, 0, fields.op, fields.rkey,
+                         piece_size(fields.length, coarse, largest_piece_)});
+  make_busy(link);
   waiting_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -360,6 +361,7 @@ void Engine::answer(Link& link, WireOp op, const Fields& fields) noexcept {
   waiting.op = op;
   waiting.length = sizeof(Fields);
   std::memcpy(waiting.payload, &fields, sizeof fields);
+  make_busy(link);
   waiting_.fetch_add(1, std::memory_order_relaxed);
 }
 

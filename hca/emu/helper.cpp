@@ -13,6 +13,7 @@
 
 #include "hca/emu/context.hpp"
 #include "hca/emu/futex.hpp"
+#include "hca/emu/pause.hpp"
 #include "hca/emu/segment.hpp"
 #include "hca/status.hpp"
 
@@ -27,6 +28,9 @@ constexpr unsigned idle_passes = 200;
 constexpr std::chrono::nanoseconds short_nap = std::chrono::milliseconds(1);
 constexpr int restless_naps = 50;
 constexpr std::chrono::nanoseconds long_nap = std::chrono::milliseconds(200);
+/// An application that calls progress more often than this between two looks waits in it; one that
+/// only looks in now and then does not move its transfers.
+constexpr std::uint64_t looks_of_a_waiter = 16;
 
 }  // namespace
 
@@ -106,30 +110,44 @@ void Helper::run() noexcept {
   SegmentHeader& header = context_.segment_.header();
   std::uint32_t seen = seen_;
   while (!stopping_.load(std::memory_order_acquire)) {
-    sleep(seen);
+    const std::uint64_t attended = header.attended.load(std::memory_order_relaxed);
+    const bool rung = sleep(seen);
     seen = header.bell.load(std::memory_order_seq_cst);
     if (header.armed.exchange(0, std::memory_order_seq_cst) != 0 && event_fd_ >= 0) {
       const std::uint64_t one = 1;
       [[maybe_unused]] const auto put = ::write(event_fd_, &one, sizeof one);
     }
-    attend();
+    // What comes while the application polls, it takes faster alone. On a core that it shares with
+    // this thread it can only be seen to poll while this thread sleeps.
+    absent_ =
+        rung || header.attended.load(std::memory_order_relaxed) - attended <= looks_of_a_waiter;
+    if (absent_ || !context_.eager_helper_) attend();
   }
   ended_.store(true, std::memory_order_release);
 }
 
-void Helper::sleep(unsigned seen) noexcept {
+/// One pass, and whether it moved anything.
+bool Helper::carry_on() noexcept {
+  const std::scoped_lock guard(context_.engine_.lock());
+  return context_.engine_.advance(context_.engine_.links()) != 0;
+}
+
+/// Returns whether somebody rang for a reason other than transfers that this thread carries on.
+bool Helper::sleep(unsigned seen) noexcept {
   SegmentHeader& header = context_.segment_.header();
   // Announced before the bell is looked at once more: whoever rings after that look sees it.
   header.helper_asleep.store(1, std::memory_order_seq_cst);
   const bool expected = context_.events_expected_.load() > 0;
-  bool busy = false;
-  if (expected) {
-    if (!context_.arm_helper()) {
-      busy = context_.engine_.waiting() != 0;
-      if (!busy) {  // something has come in just now
-        header.helper_asleep.store(0, std::memory_order_seq_cst);
-        return;
-      }
+  const bool under_way = context_.eager_helper_ && context_.is_under_way();
+  const bool carrying = under_way && absent_;
+  bool busy = under_way;
+  if (expected || carrying) {
+    const bool nothing = context_.arm_helper();
+    busy = busy || context_.engine_.waiting() != 0;
+    // Something has come in just now, or a peer has given a slot back before it could see the mark.
+    if ((!nothing && !busy) || (carrying && carry_on())) {
+      header.helper_asleep.store(0, std::memory_order_seq_cst);
+      return !carrying;
     }
   } else {
     deep_sleep_.store(true, std::memory_order_seq_cst);
@@ -147,28 +165,38 @@ void Helper::sleep(unsigned seen) noexcept {
   header.helper_asleep.store(0, std::memory_order_seq_cst);
   deep_sleep_.store(false, std::memory_order_relaxed);
   if (expected && !woken) context_.attend_to_the_dead();
+  return woken && !carrying;
 }
 
 void Helper::attend() noexcept {
   SegmentHeader& header = context_.segment_.header();
-  std::uint64_t attended = header.attended.load(std::memory_order_relaxed);
+  const bool eager = context_.eager_helper_;
+  const std::uint64_t attended = header.attended.load(std::memory_order_relaxed);
   for (unsigned idle = 0; idle < idle_passes && !stopping_.load(std::memory_order_relaxed);) {
     unsigned moved = 0;
     if (context_.engine_.lock().try_lock()) {
       context_.accept_ports();
-      moved = context_.engine_.advance();
+      moved = context_.engine_.advance(context_.engine_.links());
       context_.engine_.lock().unlock();
     }
     if (moved != 0) {
       idle = 0;
     } else {
       ++idle;
-      ::sched_yield();
+      // A yield would give the core to an application that computes for the rest of its time slice;
+      // from a sleep it is had back as soon as there is something to do.
+      if (eager) {
+        pause();
+      } else {
+        ::sched_yield();
+      }
     }
     // The application is back: it does this faster alone.
-    const std::uint64_t now = header.attended.load(std::memory_order_relaxed);
-    if (now != attended) return;
-    attended = now;
+    const std::uint64_t looks = header.attended.load(std::memory_order_relaxed) - attended;
+    if (looks > (eager ? looks_of_a_waiter : 0)) {
+      absent_ = false;
+      return;
+    }
   }
 }
 

@@ -35,7 +35,8 @@ class Helper {
  private:
   void run() noexcept;
   void attend() noexcept;
-  void sleep(unsigned seen) noexcept;
+  bool sleep(unsigned seen) noexcept;
+  bool carry_on() noexcept;
 
   Context& context_;
   std::thread thread_;
@@ -43,6 +44,7 @@ class Helper {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> ended_{false};       ///< the thread will not sleep again
   std::atomic<bool> deep_sleep_{false};  ///< until somebody rings
+  bool absent_ = true;                   ///< the application does not poll
   int event_fd_ = -1;
   int restless_ = 0;   ///< short naps to come before a deep sleep
   unsigned seen_ = 0;  ///< of the bell; a ring between start() and the first sleep is not lost

@@ -80,7 +80,7 @@ void Link::am_abandon() noexcept {
 bool Link::read(Operation* op, const LocalMemory& local, const RemoteMemory& remote,
                 std::uint64_t length) {
   const bool posted = context_.engine_.post_read(*this, op, local, remote, length);
-  if (posted && context_.eager_helper_) Helper::ring(context_.segment_.header());
+  if (posted && context_.eager_helper_) wake_helpers();
   return posted;
 }
 
@@ -88,9 +88,14 @@ bool Link::write(Operation* op, const LocalMemory& local, const RemoteMemory& re
                  std::uint64_t length) {
   const bool posted = context_.engine_.post_write(*this, op, local, remote, length);
   if (posted && context_.eager_helper_ && length > WireLimits::max_write_short) {
-    Helper::ring(context_.segment_.header());
+    wake_helpers();
   }
   return posted;
+}
+
+void Link::wake_helpers() noexcept {
+  Helper::ring(context_.segment_.header());
+  Helper::wake(*header_);
 }
 
 bool Link::write_short(Operation* op, const void* data, std::uint32_t length,

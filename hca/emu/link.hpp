@@ -144,6 +144,8 @@ class Link {
                std::uint32_t length) noexcept;
   void ring_bell() noexcept;
   void wake_sleeper() noexcept;
+  /// The one here and the one there: the transfer goes on while neither process attends.
+  void wake_helpers() noexcept;
   bool order() noexcept;
 
   Context& context_;
@@ -187,6 +189,7 @@ class Link {
   std::uint64_t write_length_ = 0;             ///< of the incoming write under way
   WcStatus write_status_ = WcStatus::success;  ///< likewise
   std::uint64_t attended_seen_ = 0;
+  bool busy_ = false;  ///< among the engine's busy links
 };
 
 }  // namespace weft::hca::emu

@@ -26,6 +26,14 @@ constexpr std::size_t ports_at = round_up(sizeof(SegmentHeader));
 constexpr std::size_t slots_at = round_up(ports_at + sizeof(Port) * port_count);
 constexpr std::size_t segment_bytes = round_up(slots_at + slot_offset(slot_count));
 
+/// MAP_FAILED when it cannot be. Huge pages, where the machine gives them to all shared memory,
+/// would bring 2 MiB with the first touch: see segment_memory().
+void* map(int fd) noexcept {
+  void* base = ::mmap(nullptr, segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (base != MAP_FAILED) ::madvise(base, segment_bytes, MADV_NOHUGEPAGE);
+  return base;
+}
+
 [[noreturn]] void fail(int code, const std::string& what) {
   throw Error(code, what + ": " + std::strerror(code));
 }
@@ -63,7 +71,7 @@ Segment Segment::create(std::string_view device) {
     fail(errno, "cannot create the context's shared segment of " + std::to_string(segment_bytes) +
                     " bytes");
   }
-  void* base = ::mmap(nullptr, segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* base = map(fd);
   if (base == MAP_FAILED) {
     const int code = errno;
     ::close(fd);
@@ -96,7 +104,7 @@ Segment Segment::attach(const Address& peer) {
     fail(EPROTO, "descriptor " + std::to_string(peer.fd) + " of " + who + " is no weft segment");
   }
   if (fd < 0) fail(errno, "cannot open the segment of " + who);
-  void* base = ::mmap(nullptr, segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* base = map(fd);
   const int code = errno;
   ::close(fd);
   if (base == MAP_FAILED) fail(code, "cannot map the segment of " + who);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "hca/emu/address.hpp"
@@ -101,6 +102,18 @@ struct SegmentHeader {
   std::atomic<std::uint64_t> bells[port_count / 64];
 };
 
+/// Most memory that a segment takes, in bytes, once its owner is connected with `peers` others and
+/// all have used all there is: pages get memory when they are touched. Fixed: the header; each
+/// peer: a port; each slot in use: its stride.
+constexpr std::size_t segment_memory(std::size_t peers) noexcept {
+  constexpr std::size_t page = 4096;
+  const auto pages = [](std::size_t bytes) { return (bytes + page - 1) / page * page; };
+  return pages(sizeof(SegmentHeader)) + pages(peers * sizeof(Port)) +
+         pages(slot_offset(slot_count));
+}
+static_assert(64 * segment_memory(64) <= 256 * 1024 * 1024,
+              "64 processes, each connected with all and with itself");
+
 /// A mapping of a segment, one's own or a peer's.
 class Segment {
  public:
@@ -119,6 +132,11 @@ class Segment {
   [[nodiscard]] Port& port(std::uint32_t index) const noexcept { return ports_[index]; }
   [[nodiscard]] Slot& slot(std::uint32_t index) const noexcept {
     return *reinterpret_cast<Slot*>(slots_ + slot_offset(index));
+  }
+  /// All ports, in whole pages.
+  [[nodiscard]] std::span<std::byte> rings() const noexcept {
+    auto* begin = reinterpret_cast<std::byte*>(ports_);
+    return {begin, slots_};
   }
   [[nodiscard]] bool mapped() const noexcept { return header_ != nullptr; }
 

@@ -47,10 +47,10 @@ inline bool is_coarse(const LocalMemory& memory) noexcept {
 constexpr unsigned pieces_per_pass = 4;
 
 /// Size of the pieces in which a transfer of `length` bytes goes: small enough that both sides work
-/// at the same time, at most a large slot. A piece costs some 0.3 us beside its bytes, so that
-/// those of memory that is coarse on both sides, which take less time, are larger.
-inline std::uint32_t piece_size(std::uint64_t length, bool coarse) noexcept {
-  constexpr std::uint64_t most = 64 * 1024;
+/// at the same time, at most `most` (16 KiB or more, and no more than a large slot). A piece costs
+/// some 0.3 us beside its bytes, so that those of memory that is coarse on both sides, which take
+/// less time, are larger.
+inline std::uint32_t piece_size(std::uint64_t length, bool coarse, std::uint64_t most) noexcept {
   const std::uint64_t least = coarse ? 16 * 1024 : 4096;
   const std::uint64_t wanted = length / (coarse ? 8 : 16) / 64 * 64;
   return static_cast<std::uint32_t>(std::clamp(wanted, least, most));
