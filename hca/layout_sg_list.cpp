@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "hca/layout_detail.hpp"
 #include "hca/layout_nodes.hpp"
@@ -9,9 +10,12 @@ using namespace detail;
 
 namespace {
 
+/// Lists of fewer blocks take little memory in any case.
+constexpr std::uint64_t worth_dividing = 512;
+
 struct ListSummary : Summary {
   std::uint64_t longest = 0;
-  bool equal_lengths = true;
+  std::uint64_t unit = 0;  ///< greatest common divisor of the lengths
 };
 
 ListSummary summary_of(std::span<const Block> blocks) {
@@ -21,9 +25,21 @@ ListSummary summary_of(std::span<const Block> blocks) {
           {checked_offset(block.offset),
            checked_offset(static_cast<Wide>(block.offset) + block.length)});
     s.longest = std::max(s.longest, block.length);
-    s.equal_lengths = s.equal_lengths && block.length == blocks[0].length;
+    s.unit = std::gcd(s.unit, block.length);
   }
   return s;
+}
+
+/// The same blocks in pieces of `length` bytes, `count` in all.
+std::vector<Block> divided(std::span<const Block> blocks, std::uint64_t length,
+                           std::uint64_t count) {
+  std::vector<Block> pieces;
+  pieces.reserve(count);
+  for (const Block& block : blocks) {
+    for (std::uint64_t at = 0; at < block.length; at += length)
+      pieces.push_back({block.offset + static_cast<std::int64_t>(at), length});
+  }
+  return pieces;
 }
 
 /// All blocks of one length. Offsets count from the list's lowest byte.
@@ -250,10 +266,17 @@ class MixedList final : public SgListLayout {
 }  // namespace
 
 LayoutPtr SgListLayout::make(std::vector<Block> blocks) {
-  const ListSummary s = summary_of(blocks);
+  ListSummary s = summary_of(blocks);
+  // Equal blocks some of which touch: an entry for each of the equal ones takes half as much memory
+  // as one with a length, and a kernel of a fixed size moves it.
+  const std::uint64_t units = s.size / s.unit;
+  if (s.blocks > worth_dividing && units != s.blocks && units <= 2 * s.blocks) {
+    blocks = divided(blocks, s.unit, units);
+    s.blocks = units;
+  }
   const bool narrow =
       s.longest <= UINT32_MAX && s.bounds.upper - static_cast<Wide>(s.bounds.lower) <= UINT32_MAX;
-  if (s.equal_lengths) {
+  if (units == s.blocks) {
     if (narrow) return std::make_shared<EqualList<std::uint32_t>>(s, blocks);
     return std::make_shared<EqualList<std::uint64_t>>(s, blocks);
   }
