@@ -121,7 +121,7 @@ double Limit::time(double seconds) {
 bool Limit::verify() {
   std::fill(to_.begin(), to_.end(), untouched);
   round_trips(best_, 1);
-  return on_both(arrived(shape_, 1 - rank_, to_));
+  return on_all(arrived(shape_, 1 - rank_, to_));
 }
 
 }  // namespace weft::benchmarks
