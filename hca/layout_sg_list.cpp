@@ -10,8 +10,8 @@ using namespace detail;
 
 namespace {
 
-/// Lists of fewer blocks take little memory in any case.
-constexpr std::uint64_t worth_dividing = 512;
+/// Shorter lists take little memory in any case.
+constexpr std::uint64_t worth_dividing = 640;
 
 struct ListSummary : Summary {
   std::uint64_t longest = 0;
