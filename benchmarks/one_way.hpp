@@ -1,4 +1,4 @@
-// Timing of exchanges between two ranks.
+// Timing of exchanges between pairs of ranks: 0 and 1, 2 and 3, and so on.
 #pragma once
 
 #include <mpi.h>
@@ -8,13 +8,13 @@
 
 namespace weft::benchmarks {
 
-/// Seconds that `count` round trips take; rank 0 sends first.
+/// Seconds that `count` round trips take, of the slowest pair; even ranks send first.
 template <class Send, class Receive>
 double round_trips(int rank, long count, Send send, Receive receive) {
   MPI_Barrier(MPI_COMM_WORLD);
   const double began = MPI_Wtime();
   for (long i = 0; i < count; ++i) {
-    if (rank == 0) {
+    if (rank % 2 == 0) {
       send();
       receive();
     } else {
@@ -22,7 +22,11 @@ double round_trips(int rank, long count, Send send, Receive receive) {
       send();
     }
   }
-  return MPI_Wtime() - began;
+  double seconds = MPI_Wtime() - began;
+  int ranks;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks > 2) MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return seconds;
 }
 
 /// How thoroughly one_way() measures.
@@ -33,7 +37,7 @@ struct Effort {
   long most_trial;  ///< of the trials that find out how long one takes
 };
 
-/// Seconds one way, on both ranks; `trips(count)` are the seconds of so many round trips.
+/// Seconds one way, on all ranks; `trips(count)` are the seconds of so many round trips.
 template <class Trips>
 double one_way(const Effort& effort, Trips trips) {
   constexpr long warm_up = 3, most = 1000000;
@@ -55,11 +59,11 @@ double one_way(const Effort& effort, Trips trips) {
   return median;
 }
 
-/// Whether it is so on both ranks.
-inline bool on_both(bool right) {
-  int mine = right, both = 0;
-  MPI_Allreduce(&mine, &both, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
-  return both != 0;
+/// Whether it is so on all ranks.
+inline bool on_all(bool right) {
+  int mine = right, all = 0;
+  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+  return all != 0;
 }
 
 }  // namespace weft::benchmarks

@@ -34,4 +34,11 @@ struct Shape {
 /// All shapes speed is judged on. Their types are committed; MPI must be initialised.
 std::vector<Shape> all_shapes();
 
+enum class Family { strided, indexed };
+
+/// The same shape with 16 to 1,048,576 blocks of 8 bytes, four times as many each time: 24 bytes
+/// apart, or a hindexed_block at irregular ascending offsets. Their numbers are those of the
+/// blocks.
+std::vector<Shape> scaling_shapes(Family family);
+
 }  // namespace weft::benchmarks

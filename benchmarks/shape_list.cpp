@@ -93,14 +93,15 @@ Side lattice_face() {
   return side;
 }
 
-Side ascending_blocks() {
+/// `n` doubles with gaps of `least` to `most` doubles between them.
+Side ascending_blocks(int n, std::size_t least, std::size_t most) {
   Random random;
-  constexpr int n = 16384, length = 8;
+  constexpr int length = 8;
   std::vector<MPI_Aint> at;
   std::vector<Block> blocks;
   std::size_t next = 0;
   for (int i = 0; i < n; ++i) {
-    next += 8 * random.below(12);
+    next += 8 * (least + random.below(most - least + 1));
     at.push_back(static_cast<MPI_Aint>(next));
     blocks.push_back({next, length});
     next += length;
@@ -265,7 +266,8 @@ std::vector<Shape> all_shapes() {
   add(shapes, "face 126 x 2 x 126", cube_face({126, 2, 126}), cube_face({126, 2, 126}));
   add(shapes, "face 2 x 126 x 126", cube_face({2, 126, 126}), cube_face({2, 126, 126}));
   add(shapes, "4D lattice face", lattice_face(), lattice_face());
-  add(shapes, "hindexed_block ascending", ascending_blocks(), ascending_blocks());
+  add(shapes, "hindexed_block ascending", ascending_blocks(16384, 0, 11),
+      ascending_blocks(16384, 0, 11));
   add(shapes, "hindexed 8 to 48", irregular_blocks(), irregular_blocks());
   add(shapes, "indexed_block shuffled", shuffled_blocks(), shuffled_blocks());
   add(shapes, "structs of two doubles", array_of_structs(), array_of_structs());
@@ -283,6 +285,20 @@ std::vector<Shape> all_shapes() {
                              : bytes >= kib ? std::to_string(bytes / kib) + " KiB"
                                             : std::to_string(bytes) + " B";
     shapes.push_back({number++, "contiguous " + size, contiguous(bytes), contiguous(bytes)});
+  }
+  return shapes;
+}
+
+std::vector<Shape> scaling_shapes(Family family) {
+  std::vector<Shape> shapes;
+  for (int n = 16; n <= 1 << 20; n *= 4) {
+    const auto side = [&] {
+      return family == Family::strided ? strided(n, 8, 24) : ascending_blocks(n, 1, 3);
+    };
+    const std::string name = family == Family::strided
+                                 ? strided_name(n, 8, 24)
+                                 : "hindexed_block of " + std::to_string(n) + " x 8";
+    shapes.push_back({n, name, side(), side()});
   }
   return shapes;
 }

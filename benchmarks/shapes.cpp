@@ -1,7 +1,9 @@
-// Times all shapes between two ranks. A plain MPI program; benchmarks/run starts it under every
-// contender and compares.
+// Times all shapes between two ranks, or between pairs of neighbours at the same time: then the
+// slowest pair's time counts. A plain MPI program; benchmarks/run starts it under every contender
+// and compares.
 //
-//   mpirun -np 2 shapes [--by-hand|--limit] [--milliseconds N] [--only NUMBER,NUMBER..] [--list]
+//   mpirun -np 2 shapes [--by-hand|--limit] [--scaling strided|indexed] [--milliseconds N]
+//                       [--only NUMBER,NUMBER..] [--list]
 //
 // Prints a JSON object per line: shape, name, bytes, seconds (one way), right.
 #include <mpi.h>
@@ -10,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -20,6 +23,7 @@
 
 namespace {
 
+using weft::benchmarks::Family;
 using weft::benchmarks::Limit;
 using weft::benchmarks::PingPong;
 using weft::benchmarks::Shape;
@@ -28,6 +32,7 @@ struct Options {
   bool by_hand = false;
   bool limit = false;  ///< what two processes reach without MPI
   bool list = false;
+  std::optional<Family> scaling{};  ///< one shape of so many blocks instead of all shapes
   double milliseconds = 20;
   std::vector<int> only;
 };
@@ -44,6 +49,12 @@ Options parse(int argc, char** argv) {
       options.limit = true;
     } else if (option == "--list") {
       options.list = true;
+    } else if (option == "--scaling" && i + 1 < argc && argv[i + 1] == std::string("strided")) {
+      options.scaling = Family::strided;
+      ++i;
+    } else if (option == "--scaling" && i + 1 < argc && argv[i + 1] == std::string("indexed")) {
+      options.scaling = Family::indexed;
+      ++i;
     } else if (option == "--milliseconds" && i + 1 < argc) {
       options.milliseconds = std::atof(argv[++i]);
     } else if (option == "--only" && i + 1 < argc) {
@@ -53,8 +64,8 @@ Options parse(int argc, char** argv) {
       }
     } else {
       std::fprintf(stderr,
-                   "usage: shapes [--by-hand|--limit] [--milliseconds N] [--only NUMBER,NUMBER..] "
-                   "[--list]\n");
+                   "usage: shapes [--by-hand|--limit] [--scaling strided|indexed] "
+                   "[--milliseconds N] [--only NUMBER,NUMBER..] [--list]\n");
       std::exit(usage_error);
     }
   }
@@ -68,7 +79,8 @@ bool wanted(const Options& options, int number) {
 
 bool run(const Options& options, int rank) {
   bool all_right = true;
-  for (const Shape& shape : weft::benchmarks::all_shapes()) {
+  for (const Shape& shape : options.scaling ? weft::benchmarks::scaling_shapes(*options.scaling)
+                                            : weft::benchmarks::all_shapes()) {
     if (!wanted(options, shape.number)) continue;
     double seconds = 0;
     bool right = true;
@@ -101,8 +113,9 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   const Options options = parse(argc, argv);
-  if (size != 2 && !options.list) {
-    std::fprintf(stderr, "shapes: needs two ranks\n");
+  if ((size % 2 != 0 || (options.limit && size != 2)) && !options.list) {
+    std::fprintf(stderr, "shapes: needs %s\n",
+                 options.limit ? "two ranks for the limit" : "an even number of ranks");
     MPI_Abort(MPI_COMM_WORLD, usage_error);
   }
   const bool right = run(options, rank);

@@ -67,7 +67,7 @@ class Type::Collector {
 
   Type finish() {
     Type type;
-    type.form_ = list(pieces_);
+    type.form_ = list(std::move(pieces_));
     type.alignment_ = alignment_;
     if (!present_) return type;
     type.present_ = true;

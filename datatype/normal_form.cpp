@@ -20,6 +20,9 @@ namespace {
 constexpr std::uint64_t min_run = 3;
 /// Groups of up to this many pieces are found when they repeat.
 constexpr std::size_t max_period = 16;
+/// What takes more items to describe is repeated as it is, also where two iterations meet in one
+/// block: to merge it would take two more lists as long, for one block less in so many.
+constexpr std::size_t long_list = 300;
 /// A list is searched for runs of runs to this depth.
 constexpr int max_passes = 16;
 std::int64_t add(std::int64_t a, std::int64_t b) {
@@ -141,6 +144,14 @@ int loop_depth(const Piece& p) {
   int depth = 0;
   for (const Piece* q = &p; q->is_loop(); q = &q->term->items[0]) ++depth;
   return depth;
+}
+
+/// How many blocks a description names.
+std::size_t items_in(const Piece& p) {
+  if (p.is_block()) return 1;
+  std::size_t sum = 0;
+  for (const Piece& item : p.term->items) sum += items_in(item);
+  return sum;
 }
 
 /// Whether a loop is shorter than a run, and better a list.
@@ -362,17 +373,29 @@ Piece moved(Piece piece, std::int64_t by) {
   return piece;
 }
 
-void append_blocks(const Piece& p, std::vector<Piece>& out) {
+namespace {
+
+template <class Block>
+void append(const Piece& p, std::vector<Block>& out) {
   if (p.empty()) return;
   if (p.is_block()) {
-    out.push_back(p);
+    out.push_back({p.offset, p.length});
   } else if (p.is_list()) {
-    for (const Piece& item : p.term->items) append_blocks(moved(item, p.offset), out);
+    for (const Piece& item : p.term->items) append(moved(item, p.offset), out);
   } else {
     for (std::uint64_t i = 0; i < p.term->count; ++i) {
-      append_blocks(moved(p.term->items[0], add(p.offset, times(i, p.term->stride))), out);
+      append(moved(p.term->items[0], add(p.offset, times(i, p.term->stride))), out);
     }
   }
+}
+
+}  // namespace
+
+void append_blocks(const Piece& p, std::vector<Piece>& out) {
+  append(p, out);
+}
+void append_blocks(const Piece& p, std::vector<hca::Block>& out) {
+  append(p, out);
 }
 
 Piece loop(const Piece& body, std::uint64_t count, std::int64_t stride) {
@@ -395,7 +418,7 @@ Piece loop(const Piece& body, std::uint64_t count, std::int64_t stride) {
   }
   // Two iterations meet in one block: first block, loop over the rest with the merged block at its
   // end, rest of the last iteration.
-  if (end_of_last_block(body) == add(body.offset, stride)) {
+  if (end_of_last_block(body) == add(body.offset, stride) && items_in(body) <= long_list) {
     std::vector<Piece> rest;
     const Piece first = split_first(body, rest);
     std::vector<Piece> rotated = rest;
@@ -408,7 +431,7 @@ Piece loop(const Piece& body, std::uint64_t count, std::int64_t stride) {
   return raw_loop(body, count, stride);
 }
 
-Piece list(const std::vector<Piece>& pieces) {
+Piece list(std::vector<Piece> pieces) {
   std::vector<Piece> items;
   items.reserve(pieces.size());
   Wide blocks = 0;
@@ -417,6 +440,7 @@ Piece list(const std::vector<Piece>& pieces) {
     blocks += p.blocks();
   }
   if (items.empty()) return {};
+  std::vector<Piece>().swap(pieces);  // a long description is not needed twice
   if (blocks <= canonical_blocks) {
     std::vector<Piece> written;
     written.reserve(static_cast<std::size_t>(blocks));

@@ -6,7 +6,8 @@
 // where a piece is made:
 //   - nothing is empty, no loop runs once, no list has one item, lists do not contain lists;
 //   - two blocks that follow each other in the stream and in memory are one block, also where one
-//     iteration of a loop meets the next (the loop then starts a block later);
+//     iteration of a loop meets the next (the loop then starts a block later; long lists stay as
+//     they are);
 //   - a loop over a loop that tiles it is one loop;
 //   - in a list, three or more equal pieces a constant step apart are a loop, and so is a group of
 //     pieces that comes three or more times.
@@ -71,10 +72,11 @@ Piece moved(Piece piece, std::int64_t by);
 /// `count` copies, `stride` bytes apart.
 Piece loop(const Piece& body, std::uint64_t count, std::int64_t stride);
 /// One after another.
-Piece list(const std::vector<Piece>& pieces);
+Piece list(std::vector<Piece> pieces);
 
 /// Appends the blocks of a piece in order: O(blocks), for short pieces only.
 void append_blocks(const Piece& piece, std::vector<Piece>& out);
+void append_blocks(const Piece& piece, std::vector<hca::Block>& out);
 
 /// The layout that executes a piece fastest; equal pieces give equal layouts.
 hca::LayoutPtr to_layout(const Piece& piece);

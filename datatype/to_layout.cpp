@@ -1,6 +1,7 @@
 // Between normal form and hca::Layout. What is equal in normal form is equal as a layout.
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "datatype/normal_form.hpp"
 #include "hca/layout_nodes.hpp"
@@ -18,21 +19,18 @@ namespace {
 /// Pieces of a list with up to this many blocks are entered in its SG list one by one: executing an
 /// entry costs less than starting a layout of its own.
 constexpr std::uint64_t short_piece = 16;
+/// In lists of many items, so are equal longer ones in a row that have no more blocks than this
+/// together: a layout of their own would take more memory.
+constexpr std::uint64_t short_group = 128;
+constexpr std::size_t many_items = 16;
 /// Loop bodies of up to this many blocks become the entries of an interleaved layout.
 constexpr std::uint64_t short_body = 32;
 
-LayoutPtr sg_list(const std::vector<Piece>& pieces) {
-  std::vector<Block> blocks;
-  blocks.reserve(pieces.size());
-  for (const Piece& p : pieces) blocks.push_back({p.offset, p.length});
-  return Layout::sg_list(blocks);
-}
-
 LayoutPtr sg_list(const Piece& p) {
-  std::vector<Piece> blocks;
+  std::vector<Block> blocks;
   blocks.reserve(p.blocks());
   append_blocks(p, blocks);
-  return sg_list(blocks);
+  return Layout::sg_list(blocks);
 }
 
 LayoutPtr loop_layout(const Piece& p) {
@@ -55,27 +53,30 @@ LayoutPtr list_layout(const Piece& p) {
     return sg_list(p);
   }
   std::vector<Placed> parts;
-  for (std::size_t i = 0; i < items.size();) {
-    std::size_t end = i + 1;
-    if (is_short(items[i])) {
-      std::vector<Piece> blocks;
-      append_blocks(moved(items[i], p.offset), blocks);
-      for (; end < items.size() && is_short(items[end]); ++end) {
-        append_blocks(moved(items[end], p.offset), blocks);
-      }
-      parts.push_back({0, sg_list(blocks)});
-    } else {
-      std::vector<std::int64_t> offsets{moved(items[i], p.offset).offset};
-      for (; end < items.size() && same_shape(items[i], items[end]); ++end) {
-        offsets.push_back(moved(items[end], p.offset).offset);
-      }
-      const Piece first = moved(items[i], p.offset);
-      parts.push_back({0, offsets.size() == 1
-                              ? to_layout(first)
-                              : Layout::indexed(to_layout(moved(first, -first.offset)), offsets)});
+  std::vector<Block> blocks;  // of the next SG list
+  const auto add_list = [&] {
+    if (!blocks.empty()) parts.push_back({0, Layout::sg_list(std::exchange(blocks, {}))});
+  };
+  for (std::size_t i = 0, end = 0; i < items.size(); i = end) {
+    end = i + 1;
+    while (end < items.size() && same_shape(items[i], items[end])) ++end;
+    const bool listed = is_short(items[i]) ||
+                        (items.size() > many_items && (end - i) * items[i].blocks() <= short_group);
+    if (listed) {
+      for (; i < end; ++i) append_blocks(moved(items[i], p.offset), blocks);
+      continue;
     }
-    i = end;
+    add_list();
+    const Piece first = moved(items[i], p.offset);
+    if (end - i == 1) {
+      parts.push_back({0, to_layout(first)});
+      continue;
+    }
+    std::vector<std::int64_t> offsets;
+    for (; i < end; ++i) offsets.push_back(moved(items[i], p.offset).offset);
+    parts.push_back({0, Layout::indexed(to_layout(moved(first, -first.offset)), offsets)});
   }
+  add_list();
   return parts.size() == 1 ? parts[0].layout : Layout::sequence(parts);
 }
 
@@ -102,11 +103,11 @@ Piece from_layout(const Layout& layout) {
     for (std::uint64_t i = 0; i < sg->block_count(); ++i) {
       pieces.push_back(block(sg->entry(i).length, sg->entry(i).offset));
     }
-    return list(pieces);
+    return list(std::move(pieces));
   }
   if (const auto* rounds = dynamic_cast<const hca::InterleavedLayout*>(&layout)) {
     for (const Block& b : rounds->entries()) pieces.push_back(block(b.length, b.offset));
-    return loop(list(pieces), rounds->count(), rounds->stride());
+    return loop(list(std::move(pieces)), rounds->count(), rounds->stride());
   }
   if (const auto* repeated = dynamic_cast<const hca::RepeatLayout*>(&layout)) {
     return loop(from_layout(*repeated->child()), repeated->count(), repeated->stride());
@@ -114,13 +115,13 @@ Piece from_layout(const Layout& layout) {
   if (const auto* indexed = dynamic_cast<const hca::IndexedLayout*>(&layout)) {
     const Piece child = from_layout(*indexed->child());
     for (const std::int64_t offset : indexed->offsets()) pieces.push_back(moved(child, offset));
-    return list(pieces);
+    return list(std::move(pieces));
   }
   if (const auto* sequence = dynamic_cast<const hca::SequenceLayout*>(&layout)) {
     for (const Placed& part : sequence->parts()) {
       pieces.push_back(moved(from_layout(*part.layout), part.offset));
     }
-    return list(pieces);
+    return list(std::move(pieces));
   }
   throw hca::Error(EINVAL, "layout of an unknown class");
 }

@@ -10,9 +10,12 @@ using namespace detail;
 
 namespace {
 
+/// Shorter lists take little memory in any case.
+constexpr std::uint64_t worth_dividing = 640;
+
 struct ListSummary : Summary {
   std::uint64_t longest = 0;
-  std::uint64_t divisor = 0;  ///< greatest that all lengths have in common
+  std::uint64_t unit = 0;  ///< greatest common divisor of the lengths
 };
 
 ListSummary summary_of(std::span<const Block> blocks) {
@@ -22,9 +25,21 @@ ListSummary summary_of(std::span<const Block> blocks) {
           {checked_offset(block.offset),
            checked_offset(static_cast<Wide>(block.offset) + block.length)});
     s.longest = std::max(s.longest, block.length);
-    s.divisor = std::gcd(s.divisor, block.length);
+    s.unit = std::gcd(s.unit, block.length);
   }
   return s;
+}
+
+/// The same blocks in pieces of `length` bytes, `count` in all.
+std::vector<Block> divided(std::span<const Block> blocks, std::uint64_t length,
+                           std::uint64_t count) {
+  std::vector<Block> pieces;
+  pieces.reserve(count);
+  for (const Block& block : blocks) {
+    for (std::uint64_t at = 0; at < block.length; at += length)
+      pieces.push_back({block.offset + static_cast<std::int64_t>(at), length});
+  }
+  return pieces;
 }
 
 /// All blocks of one length. Offsets count from the list's lowest byte.
@@ -248,35 +263,20 @@ class MixedList final : public SgListLayout {
   std::vector<std::uint64_t> starts_;
 };
 
-/// Whether the list is better cut into blocks of the length that all have in common: such as equal
-/// blocks of which some have their neighbour behind them and so became one. A branch for the length
-/// of each block, guessed wrong for one in ten, took as long as three more blocks.
-bool better_cut(const ListSummary& s) {
-  constexpr std::uint64_t longest_cut = 64, shortest_list = 64;
-  return s.blocks >= shortest_list && s.divisor < s.longest && s.divisor <= longest_cut &&
-         s.size / s.divisor <= s.blocks + s.blocks / 2;
-}
-
-std::vector<Block> cut(std::span<const Block> blocks, ListSummary& s) {
-  std::vector<Block> cut;
-  cut.reserve(s.size / s.divisor);
-  for (const Block& block : blocks) {
-    for (std::uint64_t at = 0; at < block.length; at += s.divisor)
-      cut.push_back({block.offset + static_cast<std::int64_t>(at), s.divisor});
-  }
-  s.blocks = cut.size();
-  s.longest = s.divisor;
-  return cut;
-}
-
 }  // namespace
 
 LayoutPtr SgListLayout::make(std::vector<Block> blocks) {
   ListSummary s = summary_of(blocks);
-  if (better_cut(s)) blocks = cut(blocks, s);
+  // Equal blocks some of which touch: an entry for each of the equal ones takes half as much memory
+  // as one with a length, and a kernel of a fixed size moves it.
+  const std::uint64_t units = s.size / s.unit;
+  if (s.blocks > worth_dividing && units != s.blocks && units <= 2 * s.blocks) {
+    blocks = divided(blocks, s.unit, units);
+    s.blocks = units;
+  }
   const bool narrow =
       s.longest <= UINT32_MAX && s.bounds.upper - static_cast<Wide>(s.bounds.lower) <= UINT32_MAX;
-  if (s.divisor == s.longest) {
+  if (units == s.blocks) {
     if (narrow) return std::make_shared<EqualList<std::uint32_t>>(s, blocks);
     return std::make_shared<EqualList<std::uint64_t>>(s, blocks);
   }

@@ -62,6 +62,25 @@ def bandwidth_of_sizes(report, numbers):
     return svg(figure)
 
 
+def cost_of_blocks(medians, titles):
+    """A picture for each family of shapes: nanoseconds a block against the number of blocks."""
+    figure, all_axes = pyplot.subplots(1, len(medians), figsize=(6 * len(medians), 4),
+                                       squeeze=False, sharey=True)
+    for axes, (family, contenders) in zip(all_axes[0], medians.items()):
+        for name, sizes in contenders.items():
+            axes.plot(list(sizes), [s * 1e9 / n for n, s in sizes.items()],
+                      "--" if name == "limit" else "-o", color=COLOURS.get(name), label=name,
+                      markersize=4)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_title(titles[family], fontsize=9)
+        axes.set_xlabel("blocks")
+        axes.set_ylabel("ns a block, one way (lower is better)")
+        axes.grid(True, which="both", alpha=0.3)
+        axes.legend(frameon=False)
+    return svg(figure)
+
+
 def page(report, machine):
     """The whole page as text."""
     numbers = sorted(report.shapes)

@@ -14,7 +14,8 @@ def microseconds(seconds):
 
 
 class Report:
-    def __init__(self, shapes, rounds, names):
+    def __init__(self, shapes, rounds, names, ranks=2):
+        self.ranks = ranks
         self.shapes = shapes  # number -> row of the program
         self.rounds = rounds  # list of {contender: {shape: seconds}}
         self.names = names
@@ -75,6 +76,9 @@ class Report:
 
         derived = [n for n in self.shapes if n < FIRST_CONTIGUOUS]
         flat = [n for n in self.shapes if n >= FIRST_CONTIGUOUS]
+        if self.ranks > 2:
+            worst(f"{self.ranks} ranks, times the best stock", list(self.shapes), self.stock, 1)
+            return lines
         if derived:
             means = [geometric_mean(speedups([r], n, "weft", self.stock)[0] for n in derived)
                      for r in self.rounds]

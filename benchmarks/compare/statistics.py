@@ -21,3 +21,15 @@ def geometric_mean(values):
 def speedups(rounds, shape, ours, others):
     """Per round: how many times faster `ours` is than the fastest of the others."""
     return [min(r[other][shape] for other in others) / r[ours][shape] for r in rounds]
+
+
+def slope(points):
+    """Least squares of a line through (x, y), each point weighed by 1 / y^2, so that relative errors
+    count: the slope, and the largest relative distance of a point from the line."""
+    weights = [1 / y ** 2 for _, y in points]
+    total = sum(weights)
+    mean_x = sum(w * x for w, (x, _) in zip(weights, points)) / total
+    mean_y = sum(w * y for w, (_, y) in zip(weights, points)) / total
+    rise = (sum(w * (x - mean_x) * (y - mean_y) for w, (x, y) in zip(weights, points))
+            / sum(w * (x - mean_x) ** 2 for w, (x, _) in zip(weights, points)))
+    return rise, max(abs(mean_y + rise * (x - mean_x) - y) / y for x, y in points)
