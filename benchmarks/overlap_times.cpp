@@ -160,7 +160,7 @@ class Overlap {
   bool verify(Phase& phase) {
     std::fill(in_.begin(), in_.end(), weft::benchmarks::untouched);
     run(true, &phase);
-    return weft::benchmarks::on_both(rank_ == 0 || weft::benchmarks::arrived(shape_, 0, in_));
+    return weft::benchmarks::on_all(rank_ == 0 || weft::benchmarks::arrived(shape_, 0, in_));
   }
 
  private:

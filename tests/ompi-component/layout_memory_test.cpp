@@ -162,7 +162,9 @@ TEST(LayoutMemory, OfSeveralCounts) {
       SCOPED_TRACE(std::to_string(n) + " blocks");
       const Datatype type = blocks_at(Call::hindexed_block, irregular(n, least));
       EXPECT_LE(kept_for(type, {2}), most_for(n >= 1024 ? n : 2 * n));
-      if (n >= 1024) EXPECT_LE(kept_for(type, {1, 2, 3, 5, 100}), most_for(n));
+      if (n >= 1024) {
+        EXPECT_LE(kept_for(type, {1, 2, 3, 5, 100}), most_for(n));
+      }
     }
   }
 }
@@ -173,7 +175,9 @@ TEST(LayoutMemory, OfNestedTypes) {
     const auto expect_little = [n](MPI_Datatype made) {
       const Datatype type = committed(made);
       EXPECT_LE(kept_for(type, {1}), most_for(n));
-      if (n >= 1024) EXPECT_LE(kept_for(type, {1, 2, 7}), most_for(n));
+      if (n >= 1024) {
+        EXPECT_LE(kept_for(type, {1, 2, 7}), most_for(n));
+      }
     };
     const Datatype inner = blocks_at(Call::indexed_block, irregular(n, 1));
     MPI_Datatype made = MPI_DATATYPE_NULL;
