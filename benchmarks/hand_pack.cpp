@@ -1,78 +1,110 @@
 #include "benchmarks/hand_pack.hpp"
 
+#if defined __x86_64__
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 namespace weft::benchmarks {
 namespace {
 
-// A length known at compile time turns memcpy into a few moves.
-template <std::size_t Length>
-void gather(const std::byte* from, std::size_t count, std::size_t stride, std::byte* to) {
-  for (std::size_t i = 0; i < count; ++i) std::memcpy(to + i * Length, from + i * stride, Length);
-}
-template <std::size_t Length>
-void scatter(const std::byte* from, std::size_t count, std::size_t stride, std::byte* to) {
-  for (std::size_t i = 0; i < count; ++i) std::memcpy(to + i * stride, from + i * Length, Length);
-}
-
-void gather_row(const std::byte* from, std::size_t count, std::size_t stride, std::size_t length,
-                std::byte* to) {
+/// Calls `function` with the length, as a constant where it is a usual one: that turns memcpy into
+/// a few moves.
+template <class Function>
+void with_length(std::size_t length, Function function) {
   switch (length) {
     case 4:
-      return gather<4>(from, count, stride, to);
+      return function(std::integral_constant<std::size_t, 4>());
     case 8:
-      return gather<8>(from, count, stride, to);
+      return function(std::integral_constant<std::size_t, 8>());
     case 16:
-      return gather<16>(from, count, stride, to);
+      return function(std::integral_constant<std::size_t, 16>());
     case 24:
-      return gather<24>(from, count, stride, to);
+      return function(std::integral_constant<std::size_t, 24>());
     case 64:
-      return gather<64>(from, count, stride, to);
+      return function(std::integral_constant<std::size_t, 64>());
     case 256:
-      return gather<256>(from, count, stride, to);
+      return function(std::integral_constant<std::size_t, 256>());
     default:
-      for (std::size_t i = 0; i < count; ++i)
-        std::memcpy(to + i * length, from + i * stride, length);
+      return function(length);
   }
 }
 
-void scatter_row(const std::byte* from, std::size_t count, std::size_t stride, std::size_t length,
-                 std::byte* to) {
-  switch (length) {
-    case 4:
-      return scatter<4>(from, count, stride, to);
-    case 8:
-      return scatter<8>(from, count, stride, to);
-    case 16:
-      return scatter<16>(from, count, stride, to);
-    case 24:
-      return scatter<24>(from, count, stride, to);
-    case 64:
-      return scatter<64>(from, count, stride, to);
-    case 256:
-      return scatter<256>(from, count, stride, to);
-    default:
-      for (std::size_t i = 0; i < count; ++i)
-        std::memcpy(to + i * stride, from + i * length, length);
+template <bool packing, class Memory, class Packed>
+inline void copy(Memory* memory, Packed* packed, std::size_t length) {
+  if constexpr (packing) {
+    std::memcpy(packed, memory, length);
+  } else {
+    std::memcpy(memory, packed, length);
+  }
+}
+
+/// `count` blocks, `stride` bytes apart in memory and `step` bytes apart when packed.
+template <bool packing, class Memory, class Packed, class Length>
+void copy_row(Memory* memory, std::size_t stride, Packed* packed, std::size_t step,
+              std::size_t count, Length length) {
+  for (std::size_t i = 0; i < count; ++i)
+    copy<packing>(memory + i * stride, packed + i * step, length);
+}
+
+/// `count` pairs of blocks.
+template <bool packing, class Memory, class Packed, class Length>
+void copy_pairs(Memory* memory, std::size_t stride, std::size_t second, Packed* packed,
+                std::size_t count, Length length) {
+  for (std::size_t i = 0; i < count; ++i, memory += stride, packed += 2 * length) {
+    copy<packing>(memory, packed, length);
+    copy<packing>(memory + second, packed + length, length);
   }
 }
 
 /// Whole words where there are only few of them; memcpy would cost a call per block.
-inline void copy_block(const std::byte* from, std::size_t length, std::byte* to) {
+template <bool packing, class Memory, class Packed>
+void copy_blocks(const std::vector<Block>& blocks, Memory* memory, Packed* packed) {
   constexpr std::size_t word = 8, few = 64;
-  if (length % word != 0 || length > few) {
-    std::memcpy(to, from, length);
-    return;
+  for (const Block& block : blocks) {
+    if (block.length % word != 0 || block.length > few) {
+      copy<packing>(memory + block.offset, packed, block.length);
+    } else {
+      for (std::size_t i = 0; i < block.length; i += word)
+        copy<packing>(memory + block.offset + i, packed + i, word);
+    }
+    packed += block.length;
   }
-  for (std::size_t i = 0; i < length; i += word) std::memcpy(to + i, from + i, word);
 }
+
+#if defined __x86_64__
+constexpr std::size_t vector_bytes = 64;
+
+bool has_masks() {
+  return __builtin_cpu_supports("avx512bw") != 0;
+}
+
+/// Blocks of up to 64 bytes, whatever their lengths, without a branch.
+template <bool packing, class Memory, class Packed>
+[[gnu::target("avx512f,avx512bw")]] void copy_masked(const std::vector<Block>& blocks,
+                                                     Memory* memory, Packed* packed) {
+  for (const Block& block : blocks) {
+    const __mmask64 mask = ~std::uint64_t{0} >> (vector_bytes - block.length);
+    if constexpr (packing) {
+      _mm512_mask_storeu_epi8(packed, mask, _mm512_maskz_loadu_epi8(mask, memory + block.offset));
+    } else {
+      _mm512_mask_storeu_epi8(memory + block.offset, mask, _mm512_maskz_loadu_epi8(mask, packed));
+    }
+    packed += block.length;
+  }
+}
+#endif
 
 }  // namespace
 
-HandPack::HandPack(const Side& side) {
-  for (const Block& block : side.blocks) {
-    if (!rows_.empty() && rows_.back().length == block.length) {
-      Row& row = rows_.back();
+std::vector<HandPack::Plane> HandPack::planes_of(const std::vector<Block>& blocks) {
+  std::vector<Row> rows;
+  for (const Block& block : blocks) {
+    if (!rows.empty() && rows.back().length == block.length) {
+      Row& row = rows.back();
       const std::size_t step = block.offset - (row.offset + (row.count - 1) * row.stride);
       if (row.count == 1 && block.offset > row.offset) row.stride = step;
       if (block.offset == row.offset + row.count * row.stride && row.stride != 0) {
@@ -80,36 +112,85 @@ HandPack::HandPack(const Side& side) {
         continue;
       }
     }
-    rows_.push_back({block.offset, 1, 0, block.length});
+    rows.push_back({block.offset, 1, 0, block.length});
   }
-  constexpr std::size_t short_row = 8;
-  if (side.blocks.size() > 1 && side.blocks.size() / rows_.size() < short_row &&
-      side.blocks.size() > short_row) {
-    blocks_ = side.blocks;
-    rows_.clear();
+  std::vector<Plane> planes;
+  for (const Row& row : rows) {
+    if (!planes.empty()) {
+      Plane& plane = planes.back();
+      const Row& first = plane.row;
+      if (plane.rows == 1 && row.offset > first.offset) plane.step = row.offset - first.offset;
+      if (row.count == first.count && row.stride == first.stride && row.length == first.length &&
+          plane.step != 0 && row.offset == first.offset + plane.rows * plane.step) {
+        ++plane.rows;
+        continue;
+      }
+    }
+    planes.push_back({row, 1, 0});
   }
+  return planes;
+}
+
+HandPack::HandPack(const Side& side) : planes_(planes_of(side.blocks)) {
+  constexpr std::size_t small_plane = 8;
+  if (side.blocks.size() <= small_plane || side.blocks.size() / planes_.size() >= small_plane)
+    return;
+  planes_.clear();
+  blocks_ = side.blocks;
+  length_ = blocks_.front().length;
+  const bool equal = std::all_of(blocks_.begin(), blocks_.end(), [this](const Block& block) {
+    return block.length == length_ && block.offset <= UINT32_MAX;
+  });
+  if (!equal) return;
+  for (const Block& block : blocks_) offsets_.push_back(static_cast<std::uint32_t>(block.offset));
+  blocks_.clear();
+}
+
+template <bool packing, class Memory, class Packed>
+void HandPack::move(Memory* memory, Packed* packed) const {
+  for (const Plane& plane : planes_) {
+    const Row& row = plane.row;
+    with_length(row.length, [&](auto length) {
+      constexpr std::size_t pair = 2;
+      auto* const first = memory + row.offset;
+      const std::size_t row_bytes = row.count * length;
+      if (row.count == pair) {
+        copy_pairs<packing>(first, plane.step, row.stride, packed, plane.rows, length);
+      } else if (plane.rows > 1 && plane.step == length) {
+        // Neighbours in memory are in different rows.
+        for (std::size_t i = 0; i < row.count; ++i)
+          copy_row<packing>(first + i * row.stride, plane.step, packed + i * length, row_bytes,
+                            plane.rows, length);
+      } else {
+        for (std::size_t r = 0; r < plane.rows; ++r)
+          copy_row<packing>(first + r * plane.step, row.stride, packed + r * row_bytes, length,
+                            row.count, length);
+      }
+    });
+    packed += plane.rows * row.count * row.length;
+  }
+  if (!offsets_.empty()) {
+    with_length(length_, [&](auto length) {
+      for (std::size_t i = 0; i < offsets_.size(); ++i)
+        copy<packing>(memory + offsets_[i], packed + i * length, length);
+    });
+  }
+  if (blocks_.empty()) return;
+#if defined __x86_64__
+  static const bool masks = has_masks();
+  const auto fits = [](const Block& block) { return block.length - 1 < vector_bytes; };
+  if (masks && std::all_of(blocks_.begin(), blocks_.end(), fits))
+    return copy_masked<packing>(blocks_, memory, packed);
+#endif
+  copy_blocks<packing>(blocks_, memory, packed);
 }
 
 void HandPack::pack(const std::byte* memory, std::byte* packed) const {
-  for (const Row& row : rows_) {
-    gather_row(memory + row.offset, row.count, row.stride, row.length, packed);
-    packed += row.count * row.length;
-  }
-  for (const Block& block : blocks_) {
-    copy_block(memory + block.offset, block.length, packed);
-    packed += block.length;
-  }
+  move<true>(memory, packed);
 }
 
 void HandPack::unpack(const std::byte* packed, std::byte* memory) const {
-  for (const Row& row : rows_) {
-    scatter_row(packed, row.count, row.stride, row.length, memory + row.offset);
-    packed += row.count * row.length;
-  }
-  for (const Block& block : blocks_) {
-    copy_block(packed, block.length, memory + block.offset);
-    packed += block.length;
-  }
+  move<false>(memory, packed);
 }
 
 }  // namespace weft::benchmarks

@@ -21,10 +21,22 @@ class HandPack {
   struct Row {
     std::size_t offset, count, stride, length;
   };
+  /// `rows` such rows, equally far apart.
+  struct Plane {
+    Row row;
+    std::size_t rows, step;
+  };
 
-  std::vector<Row> rows_;
-  /// Used instead of rows_ where these would be short: every block for itself.
+  static std::vector<Plane> planes_of(const std::vector<Block>& blocks);
+  template <bool packing, class Memory, class Packed>
+  void move(Memory* memory, Packed* packed) const;
+
+  std::vector<Plane> planes_;
+  /// Used instead of planes_ where these would be small: every block for itself.
   std::vector<Block> blocks_;
+  /// Instead of blocks_ where all have the same length.
+  std::vector<std::uint32_t> offsets_;
+  std::size_t length_ = 0;
 };
 
 }  // namespace weft::benchmarks
