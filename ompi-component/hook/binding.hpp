@@ -77,8 +77,8 @@ class Binding {
   std::optional<std::byte*> scatter_to_;
 };
 
-/// Packed bytes up to which a call that blocks gathers or scatters by itself, as IBV_SEND_INLINE
-/// does: cheaper than a window, which UCP sends on a longer way.
+/// Packed bytes up to which a send gathers, and a receive that blocks scatters, by itself, as
+/// IBV_SEND_INLINE does: cheaper than a window, which UCP sends on a longer way.
 inline constexpr std::size_t max_inline = 4096;
 
 /// Counts a message that takes Open MPI's own path (one without bytes is not worth it).

@@ -1,3 +1,7 @@
+#include <memory>
+#include <new>
+#include <utility>
+
 #include "ompi-component/hook/binding.hpp"
 #include "ompi-component/hook/hook.hpp"
 #include "ompi-component/hook/redirect_calls.hpp"
@@ -30,7 +34,12 @@ Binding bind_for_send(const void* buffer, size_t count, ompi_datatype_t* type,
 [[gnu::noinline]] int isend_derived(const void* buffer, size_t count, ompi_datatype_t* type,
                                     int destination, int tag, mca_pml_base_send_mode_t mode,
                                     ompi_communicator_t* comm, ompi_request_t** request) noexcept {
-  RequestWatch watch(Direction::send, bind_for_send(buffer, count, type, mode));
+  std::size_t bytes = 0;
+  std::unique_ptr<std::byte[]> room;
+  if (!__builtin_mul_overflow(type->super.size, count, &bytes) && bytes <= max_inline)
+    room.reset(new (std::nothrow) std::byte[bytes]);
+  Binding bound = bind_for_send(buffer, count, type, mode, {room.get(), room ? bytes : 0});
+  RequestWatch watch(Direction::send, std::move(bound), std::move(room));
   if (!watch) return original.pml_isend(buffer, count, type, destination, tag, mode, comm, request);
   const Binding& binding = watch.binding();
   const int result = original.pml_isend(binding.address(), binding.bytes(), MPI_BYTE, destination,

@@ -12,6 +12,7 @@ namespace weft::ompi {
 struct RequestWatch::Record {
   Binding binding;
   Direction direction;
+  std::unique_ptr<std::byte[]> room;
   bool started = false;
   ompi_request_free_fn_t original_free = nullptr;
   void* original_ptr = nullptr;
@@ -93,10 +94,11 @@ void attach(Record* record, ompi_request_t* request) noexcept {
 
 }  // namespace
 
-RequestWatch::RequestWatch(Direction direction, Binding&& binding) noexcept {
+RequestWatch::RequestWatch(Direction direction, Binding&& binding,
+                           std::unique_ptr<std::byte[]> room) noexcept {
   if (!binding) return;
   const std::size_t bytes = binding.bytes();
-  record_.reset(new (std::nothrow) Record{std::move(binding), direction});
+  record_.reset(new (std::nothrow) Record{std::move(binding), direction, std::move(room)});
   if (!record_) counters.of(direction, Fallback::no_memory).add(bytes);
 }
 

@@ -1,6 +1,7 @@
 // RequestWatch: keeps a binding until the request that uses it is over.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "ompi-component/hook/binding.hpp"
@@ -18,7 +19,9 @@ namespace weft::ompi {
 /// - A request that is freed while it is active is kept aside and freed when it has completed.
 class RequestWatch {
  public:
-  RequestWatch(Direction direction, Binding&& binding) noexcept;
+  /// `room`: what a short message was gathered into, kept as long as the binding.
+  RequestWatch(Direction direction, Binding&& binding,
+               std::unique_ptr<std::byte[]> room = nullptr) noexcept;
   ~RequestWatch();
 
   explicit operator bool() const noexcept { return record_ != nullptr; }
