@@ -48,11 +48,12 @@ constexpr unsigned pieces_per_pass = 4;
 
 /// Size of the pieces in which a transfer of `length` bytes goes: small enough that both sides work
 /// at the same time, at most `most` (16 KiB or more, and no more than a large slot). A piece costs
-/// some 0.3 us beside its bytes, so that those of memory that is coarse on both sides, which take
-/// less time, are larger.
+/// some 0.3 us beside its bytes, so that a transfer of some ten pieces has larger ones than a
+/// sixteenth, above all where memory is coarse on both sides, which takes less time.
 inline std::uint32_t piece_size(std::uint64_t length, bool coarse, std::uint64_t most) noexcept {
   const std::uint64_t least = coarse ? 16 * 1024 : 4096;
-  const std::uint64_t wanted = length / (coarse ? 8 : 16) / 64 * 64;
+  const std::uint64_t few = coarse ? length / 4 : std::min<std::uint64_t>(length / 8, 16 * 1024);
+  const std::uint64_t wanted = std::max(length / 16, few) / 64 * 64;
   return static_cast<std::uint32_t>(std::clamp(wanted, least, most));
 }
 
