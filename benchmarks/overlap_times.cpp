@@ -7,7 +7,7 @@
 // the receive is posted when the message is known to be there (MPI_Probe), so that nothing is left
 // to be matched while they compute; "posted": before the send. "compute" keeps the cores busy,
 // "sleep" leaves them idle, as a program does that waits for a device or a disk. `--tests N`: the
-// receiver calls MPI_Test N times, at equal distances, while it computes.
+// both call MPI_Test N times, at equal distances, while they compute.
 //
 // Prints a JSON object per line; times are medians in seconds: "transfer" alone, the phase "alone",
 // "both" together, and "phase", how long the phase took while the transfer was under way.

@@ -84,7 +84,8 @@ class Layout {
   /// First byte touched and one past the last, counted from the base (true lower and upper bound).
   [[nodiscard]] std::int64_t lower() const noexcept { return lower_; }
   [[nodiscard]] std::int64_t upper() const noexcept { return upper_; }
-  /// Contiguous pieces the stream consists of.
+  /// Pieces the stream is moved in. Most are not adjacent; long lists are held in pieces of one
+  /// length, of which some may be.
   [[nodiscard]] std::uint64_t block_count() const noexcept { return blocks_; }
   /// Mean length of the pieces, as far as it matters to speed; `base` as in gather().
   [[nodiscard]] virtual std::uint64_t mean_block(const std::byte* /*base*/) const noexcept {

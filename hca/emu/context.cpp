@@ -249,9 +249,11 @@ void Context::look_around(bool idle) {
       }
     }
   }
-  if ((attended_ & 255) == 0) cool_idle_links();
+  if ((attended_ & 255) == 0) {
+    cool_idle_links();
+    probe_cold_link();
+  }
   if (!idle || (++idle_ & 15) != 0) return;
-  probe_cold_link();
   look_at_stalled_peers();
   look_for_the_dead();
 }

@@ -66,7 +66,6 @@ void after_init() {
 
 void before_finalize() {
   restore();
-  restore_memory_types();
   restore_window_locks();
   close_request_watch();
   if (params.stats) report_statistics();

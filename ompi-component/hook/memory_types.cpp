@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "ompi-component/hook/hook.hpp"
 #include "ompi-component/hook/import_table.hpp"
@@ -19,14 +20,11 @@ decltype(&ucp_tag_send_nbx) real_send;
 decltype(&ucp_tag_send_sync_nbx) real_send_sync;
 decltype(&ucp_tag_recv_nbx) real_recv;
 decltype(&ucp_tag_msg_recv_nbx) real_msg_recv;
+decltype(&ucp_request_free) real_free;
 ucx::TransportApi::Addresses windows;
 
 bool is_window(const void* buffer) noexcept {
   return reinterpret_cast<std::uintptr_t>(buffer) - windows.start < windows.length;
-}
-
-ucs_memory_type_t memory_type_of(const void* buffer) noexcept {
-  return is_window(buffer) ? hook.transport->window_memory_type : UCS_MEMORY_TYPE_HOST;
 }
 
 ucp_request_param_t with_window(const ucp_request_param_t& param) noexcept {
@@ -68,40 +66,81 @@ To with_one_argument_more(From* callback) noexcept {
   return reinterpret_cast<To>(reinterpret_cast<void (*)()>(callback));
 }
 
-ucp_request_param_t parameters(const void* buffer, ucp_datatype_t datatype) noexcept {
+ucp_request_param_t parameters(ucp_datatype_t datatype) noexcept {
   ucp_request_param_t param{};
-  param.op_attr_mask =
-      UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_CALLBACK;
   param.datatype = datatype;
-  param.memory_type = memory_type_of(buffer);
   return param;
 }
 
-ucp_request_param_t send_parameters(const void* buffer, ucp_datatype_t datatype,
+ucp_request_param_t send_parameters(ucp_datatype_t datatype,
                                     ucp_send_callback_t callback) noexcept {
-  ucp_request_param_t param = parameters(buffer, datatype);
+  ucp_request_param_t param = parameters(datatype);
   param.cb.send = with_one_argument_more<ucp_send_nbx_callback_t>(callback);
-  return is_window(buffer) ? sent_with_window(param) : param;
+  return param;
 }
 
 ucp_request_param_t receive_parameters(const void* buffer, ucp_datatype_t datatype,
                                        ucp_tag_recv_callback_t callback) noexcept {
-  ucp_request_param_t param = parameters(buffer, datatype);
+  ucp_request_param_t param = parameters(datatype);
   param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   param.cb.recv = with_one_argument_more<ucp_tag_recv_nbx_callback_t>(callback);
-  return param;
+  return is_window(buffer) ? with_window(param) : param;
+}
+
+// A send of the first generation that is complete at once calls no callback, and pml/ucx counts on
+// it for its persistent requests. With what a window needs (sent_with_window) UCP calls one, as the
+// last thing before it returns: it is kept until it is known whose it is.
+
+struct Completion {
+  void* request;
+  ucs_status_t status;
+  ucp_send_callback_t callback;
+
+  void tell() const {
+    if (request != nullptr) callback(request, status);
+  }
+};
+thread_local Completion* last_completion = nullptr;  ///< while a send is being posted
+
+void send_complete(void* request, ucs_status_t status, void* callback) {
+  const Completion completion{request, status, reinterpret_cast<ucp_send_callback_t>(callback)};
+  if (last_completion == nullptr) return completion.tell();
+  const Completion earlier = std::exchange(*last_completion, completion);
+  earlier.tell();
+}
+
+ucs_status_ptr_t send_window(ucp_ep_h ep, const void* buffer, std::size_t count, ucp_tag_t tag,
+                             ucp_datatype_t datatype, ucp_send_callback_t callback) {
+  ucp_request_param_t param = sent_with_window(parameters(datatype));
+  param.op_attr_mask |= UCP_OP_ATTR_FIELD_USER_DATA;
+  param.cb.send = send_complete;
+  param.user_data = reinterpret_cast<void*>(callback);
+  Completion completion{};
+  last_completion = &completion;
+  ucs_status_ptr_t request = real_send(ep, buffer, count, tag, &param);
+  last_completion = nullptr;
+  if (completion.request != request) {
+    completion.tell();
+    return request;
+  }
+  if (request != nullptr) real_free(request);
+  return UCS_STATUS_PTR(completion.status);
 }
 
 ucs_status_ptr_t send_nb(ucp_ep_h ep, const void* buffer, std::size_t count,
                          ucp_datatype_t datatype, ucp_tag_t tag, ucp_send_callback_t callback) {
-  const ucp_request_param_t param = send_parameters(buffer, datatype, callback);
+  if (is_window(buffer)) return send_window(ep, buffer, count, tag, datatype, callback);
+  const ucp_request_param_t param = send_parameters(datatype, callback);
   return real_send(ep, buffer, count, tag, &param);
 }
 
+// It never sends straight from the buffer.
 ucs_status_ptr_t send_sync_nb(ucp_ep_h ep, const void* buffer, std::size_t count,
                               ucp_datatype_t datatype, ucp_tag_t tag,
                               ucp_send_callback_t callback) {
-  const ucp_request_param_t param = send_parameters(buffer, datatype, callback);
+  ucp_request_param_t param = send_parameters(datatype, callback);
+  if (is_window(buffer)) param = with_window(param);
   return real_send_sync(ep, buffer, count, tag, &param);
 }
 
@@ -151,7 +190,8 @@ bool look_up_ucp(void* ucp) noexcept {
   return look_up(ucp, "ucp_tag_send_nbx", real_send) &&
          look_up(ucp, "ucp_tag_send_sync_nbx", real_send_sync) &&
          look_up(ucp, "ucp_tag_recv_nbx", real_recv) &&
-         look_up(ucp, "ucp_tag_msg_recv_nbx", real_msg_recv);
+         look_up(ucp, "ucp_tag_msg_recv_nbx", real_msg_recv) &&
+         look_up(ucp, "ucp_request_free", real_free);
 }
 
 /// Whether UCP's newer protocols are on, by a variable or by UCX's file of settings: they look
@@ -170,11 +210,19 @@ bool takes_no_word_for_it(void* ucp) noexcept {
   if (FILE* file = open_memstream(&text, &length)) {
     print(config, file, "", UCS_CONFIG_PRINT_CONFIG);
     std::fclose(file);
-    off = std::strstr(text, "UCX_PROTO_ENABLE=n") != nullptr;
+    off = std::strstr(text, "UCX_PROTO_ENABLE=n") != nullptr &&
+          std::strstr(text, "UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES=cuda\n") != nullptr;
     std::free(text);
   }
   release(config);
   return !off;
+}
+
+void put_back() noexcept {
+  for (Call& each : calls) {
+    if (each.import != nullptr && *each.import == each.ours) set_import(each.import, each.before);
+    each.import = nullptr;
+  }
 }
 
 bool put_ours() noexcept {
@@ -202,16 +250,9 @@ bool put_ours() noexcept {
 void tell_memory_types() {
   windows = hook.transport->window_addresses();
   if (put_ours()) return;
-  restore_memory_types();
+  put_back();
   hook.transport->announce();
   tell(1, "UCX looks every buffer up: it cannot be told what is a window");
-}
-
-void restore_memory_types() {
-  for (Call& each : calls) {
-    if (each.import != nullptr && *each.import == each.ours) set_import(each.import, each.before);
-    each.import = nullptr;
-  }
 }
 
 }  // namespace weft::ompi

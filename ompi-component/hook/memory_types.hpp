@@ -7,9 +7,9 @@
 
 namespace weft::ompi {
 
-/// Puts functions of ours where pml/ucx calls UCP's. Where that cannot be done, enters the windows
-/// in UCX's cache. Call after `original` is set.
+/// Puts functions of ours where pml/ucx calls UCP's, for good: a persistent request keeps its
+/// window as long as there is MPI. Where that cannot be done, enters the windows in UCX's cache.
+/// Call after `original` is set.
 void tell_memory_types();
-void restore_memory_types();
 
 }  // namespace weft::ompi

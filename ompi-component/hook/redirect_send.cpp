@@ -36,7 +36,8 @@ Binding bind_for_send(const void* buffer, size_t count, ompi_datatype_t* type,
                                     ompi_communicator_t* comm, ompi_request_t** request) noexcept {
   std::size_t bytes = 0;
   std::unique_ptr<std::byte[]> room;
-  if (!__builtin_mul_overflow(type->super.size, count, &bytes) && bytes <= max_inline)
+  if (hook.offloads && !__builtin_mul_overflow(type->super.size, count, &bytes) &&
+      bytes <= max_inline)
     room.reset(new (std::nothrow) std::byte[bytes]);
   Binding bound = bind_for_send(buffer, count, type, mode, {room.get(), room ? bytes : 0});
   RequestWatch watch(Direction::send, std::move(bound), std::move(room));
