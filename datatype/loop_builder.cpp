@@ -54,8 +54,9 @@ hca::LayoutPtr LoopBuilder::finish() {
 
 namespace {
 
-/// Lists of more blocks are repeated as they are. loop() does so from its own limit on, which counts
-/// what the list is described by: a repeated list may differ from the same loop made in one step.
+/// Lists of more blocks are repeated as they are. loop() does so from its own limit on, which
+/// counts what the list is described by: a repeated list may differ from the same loop made in one
+/// step.
 constexpr std::uint64_t long_list = 1024;
 
 const hca::RepeatLayout* as_repeat(const hca::LayoutPtr& layout) {
