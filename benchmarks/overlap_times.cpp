@@ -6,7 +6,7 @@
 // Rank 0 sends by MPI_Isend, rank 1 receives by MPI_Irecv, both compute, both wait. "announced":
 // the receive is posted when the message is known to be there (MPI_Probe), so that nothing is left
 // to be matched while they compute; "posted": before the send. "compute" keeps the cores busy,
-// "sleep" leaves them idle, as a program does that waits for a device or a disk. `--tests N`: the
+// "sleep" leaves them idle, as a program does that waits for a device or a disk. `--tests N`:
 // both call MPI_Test N times, at equal distances, while they compute.
 //
 // Prints a JSON object per line; times are medians in seconds: "transfer" alone, the phase "alone",

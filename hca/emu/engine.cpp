@@ -7,16 +7,12 @@
 
 namespace weft::hca::emu {
 
-namespace {
-constexpr std::uint32_t least_large = 16 * 1024;
-constexpr std::uint32_t most_large = 64 * 1024;
-static_assert(most_large <= large_wire_slots.data);
-}  // namespace
+static_assert(most_largest_piece <= large_wire_slots.data);
 
 Engine::Engine(std::shared_ptr<Domain> domain, Segment& own, std::uint32_t largest_piece)
     : domain_(std::move(domain)),
       own_(own),
-      largest_piece_(std::clamp(largest_piece, least_large, most_large)) {
+      largest_piece_(std::clamp(largest_piece, least_largest_piece, most_largest_piece)) {
   small_slots_.attach(&own_, small_wire_slots);
   large_slots_.attach(&own_, large_wire_slots);
   const std::scoped_lock guard(lock());

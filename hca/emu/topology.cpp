@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
+#include "hca/emu/transfer.hpp"
+
 namespace weft::hca::emu {
 
 namespace {
 
-constexpr std::uint64_t least_piece = 16 * 1024;
-constexpr std::uint64_t most_piece = 64 * 1024;  // a large slot's
 constexpr std::uint64_t pieces_in_cache = 16;
 
 struct FreeBitmap {
@@ -54,7 +54,7 @@ hwloc_topology* of_open_mpi() noexcept {
 
 /// What this process asks about again and again.
 struct Here {
-  std::uint32_t piece = most_piece;
+  std::uint32_t piece = most_largest_piece;
   int node = -1;
 
   Here() {
@@ -92,9 +92,9 @@ std::uint32_t Topology::largest_piece(hwloc_const_cpuset_t cores) const noexcept
     if (size == 0 || !hwloc_bitmap_intersects(cache->cpuset, cores)) continue;
     smallest = smallest == 0 ? size : std::min(smallest, size);
   }
-  if (smallest == 0) return most_piece;
-  return static_cast<std::uint32_t>(
-      std::clamp(smallest / pieces_in_cache, least_piece, most_piece));
+  if (smallest == 0) return most_largest_piece;
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+      smallest / pieces_in_cache, least_largest_piece, most_largest_piece));
 }
 
 int Topology::node_near(hwloc_const_cpuset_t cores) const noexcept {

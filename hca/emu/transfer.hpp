@@ -46,6 +46,10 @@ inline bool is_coarse(const LocalMemory& memory) noexcept {
 /// Pieces sent to one link in one pass: others wait no longer than that.
 constexpr unsigned pieces_per_pass = 4;
 
+/// What the largest piece of a transfer may be set to, in bytes.
+constexpr std::uint32_t least_largest_piece = 16 * 1024;
+constexpr std::uint32_t most_largest_piece = 64 * 1024;
+
 /// Size of the pieces in which a transfer of `length` bytes goes: small enough that both sides work
 /// at the same time, at most `most` (16 KiB or more, and no more than a large slot). A piece costs
 /// some 0.3 us beside its bytes, so that a transfer of some ten pieces has larger ones than a

@@ -1,6 +1,5 @@
 #include "ompi-component/hook/memory_types.hpp"
 
-#include <dlfcn.h>
 #include <ucp/api/ucp.h>
 
 #include <array>
@@ -12,6 +11,7 @@
 #include "ompi-component/hook/hook.hpp"
 #include "ompi-component/hook/import_table.hpp"
 #include "ompi-component/hook/log.hpp"
+#include "ompi-component/hook/ucp_library.hpp"
 
 namespace weft::ompi {
 namespace {
@@ -180,12 +180,6 @@ std::array calls = {
 constexpr std::array unknown_calls = {"ucp_tag_send_nbr", "ucp_tag_send_sync_nbx",
                                       "ucp_tag_recv_nbr", "ucp_tag_msg_recv_nbx"};
 
-template <typename Function>
-bool look_up(void* library, const char* name, Function& function) noexcept {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
-
 bool look_up_ucp(void* ucp) noexcept {
   return look_up(ucp, "ucp_tag_send_nbx", real_send) &&
          look_up(ucp, "ucp_tag_send_sync_nbx", real_send_sync) &&
@@ -229,7 +223,7 @@ bool put_ours() noexcept {
   const void* pml = reinterpret_cast<const void*>(original.pml_send);
   for (const char* name : unknown_calls)
     if (import_of(pml, name) != nullptr) return false;
-  void* ucp = dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD);
+  void* ucp = loaded_ucp();
   if (ucp == nullptr || !look_up_ucp(ucp) || takes_no_word_for_it(ucp)) return false;
   for (Call& each : calls) {
     each.import = import_of(pml, each.name);

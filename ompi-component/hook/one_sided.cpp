@@ -1,7 +1,5 @@
 #include "ompi-component/hook/one_sided.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -12,6 +10,7 @@
 
 #include "ompi-component/hook/log.hpp"
 #include "ompi-component/hook/osc_ucx_abi.hpp"
+#include "ompi-component/hook/ucp_library.hpp"
 
 namespace weft::ompi {
 
@@ -21,7 +20,7 @@ using osc_ucx::LockWords;
 using osc_ucx::Module;
 using osc_ucx::RemoteMemory;
 
-/// UCX's calls. Open MPI loads the library for its own components, and not for everyone.
+/// UCX's calls.
 struct Ucp {
   decltype(&ucp_mem_map) mem_map;
   decltype(&ucp_mem_query) mem_query;
@@ -226,14 +225,8 @@ int select(ompi_win_t* win, void** base, std::size_t size, int disp_unit, ompi_c
   return share_locks(module_of(win));
 }
 
-template <typename Function>
-bool look_up(void* library, const char* name, Function& function) noexcept {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
-
 bool look_up_ucp() noexcept {
-  void* library = dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD);
+  void* library = loaded_ucp();
   return library != nullptr && look_up(library, "ucp_mem_map", ucp.mem_map) &&
          look_up(library, "ucp_mem_query", ucp.mem_query) &&
          look_up(library, "ucp_mem_unmap", ucp.mem_unmap) &&

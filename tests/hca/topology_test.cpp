@@ -2,7 +2,6 @@
 #include "hca/emu/topology.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,16 +100,14 @@ TEST(Topology, TheRingsArePlacedBeforeTheyAreUsed) {
   EXPECT_EQ(begin % 4096, 0u);
   EXPECT_EQ(bytes % 4096, 0u);
   EXPECT_GE(bytes, hca::emu::port_count * sizeof(hca::emu::Port));
-  struct stat info {};
-  ASSERT_EQ(::fstat(static_cast<int>(context->address().fd), &info), 0);
-  EXPECT_LE(info.st_blocks * 512, 8192);  // placing them has given them no memory
+  EXPECT_LE(allocated(*context), 8192u);  // placing them has given them no memory
 }
 
 /// Whether pieces as large as a large slot went over the wire: only they touch those slots.
 class PieceSize : public TwoContexts {
  protected:
   void SetUp() override {}
-  std::int64_t memory_after_a_read(std::uint32_t largest_piece) {
+  std::size_t memory_after_a_read(std::uint32_t largest_piece) {
     auto wanted = options();
     wanted.largest_piece = largest_piece;
     a = Context::open(wanted);
@@ -130,14 +127,12 @@ class PieceSize : public TwoContexts {
                   }),
               WcStatus::success);
     EXPECT_EQ(mine, theirs);
-    struct stat info {};
-    EXPECT_EQ(::fstat(static_cast<int>(b->address().fd), &info), 0);
-    return info.st_blocks * 512;
+    return allocated(*b);
   }
 };
 
 TEST_F(PieceSize, IsWhatTheContextWasGiven) {
-  constexpr std::int64_t four_large_slots = 256 * 1024;
+  constexpr std::size_t four_large_slots = 256 * 1024;
   EXPECT_GE(memory_after_a_read(64 * 1024), four_large_slots);
   EXPECT_LT(memory_after_a_read(16 * 1024), four_large_slots);
   // Beyond what a slot holds, or too little to be worth a signal: the nearest that is possible.

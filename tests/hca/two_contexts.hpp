@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -21,6 +22,13 @@ inline hca::emu::ContextOptions options(std::string purpose = "test") {
   result.device = "test" + std::to_string(::getpid());
   result.purpose = std::move(purpose);
   return result;
+}
+
+/// Memory that the kernel has given to a context's segment.
+inline std::size_t allocated(const hca::emu::Context& context) {
+  struct stat info {};
+  EXPECT_EQ(::fstat(static_cast<int>(context.address().fd), &info), 0);
+  return static_cast<std::size_t>(info.st_blocks) * 512;
 }
 
 /// An operation that remembers how it ended.

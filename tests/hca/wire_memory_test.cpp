@@ -2,7 +2,6 @@
 // slots, stay within 256 MiB, and each within what segment_memory() says. One process stands for
 // 64: a segment is a context's, and its pages count once whoever touched them.
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -36,13 +35,6 @@ constexpr std::size_t mib = 1 << 20;
 /// small ones.
 constexpr std::size_t large = 512 * 1024;
 constexpr std::size_t small = 32 * 1024;
-
-/// Memory that the kernel has given to a context's segment.
-std::size_t allocated(const Context& context) {
-  struct stat info {};
-  EXPECT_EQ(::fstat(static_cast<int>(context.address().fd), &info), 0);
-  return static_cast<std::size_t>(info.st_blocks) * 512;
-}
 
 /// A context and its memory. Helper threads may move the bytes: what one writes is no other's.
 struct Side {
