@@ -10,6 +10,8 @@ namespace weft::ucx {
 struct Activity {
   std::atomic<int> copy_ifaces{0};
   std::atomic<int> wire_ifaces{0};
+  /// More processes than cores: whoever waits gives its core away.
+  std::atomic<bool> takes_turns{false};
 
   [[nodiscard]] bool both_open() const noexcept {
     return copy_ifaces.load(std::memory_order_relaxed) > 0 &&

@@ -23,6 +23,7 @@ constexpr weft::ucx::TransportApi api = {
     },
     .window_memory_type = weft::ucx::window_memory_type,
     .announce = []() noexcept { windows().announce(); },
+    .take_turns = []() noexcept { activity().takes_turns.store(true, std::memory_order_relaxed); },
 };
 
 }  // namespace

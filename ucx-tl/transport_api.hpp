@@ -12,7 +12,7 @@ namespace weft::ucx {
 /// All functions are thread-safe.
 struct TransportApi {
   /// Also of hca::Layout, whose objects pass between the two.
-  static constexpr std::uint32_t current_version = 4;
+  static constexpr std::uint32_t current_version = 5;
   std::uint32_t version;
   /// True once an interface of weft_cp and one of weft are open in this process: until then (and
   /// when UCX_TLS leaves one of them out) no window may be handed to UCX.
@@ -38,6 +38,10 @@ struct TransportApi {
   /// Enters the windows in UCX's memory type cache, for callers of UCP that do not tell it. From
   /// then on UCP looks every buffer up there, and sends no message in the shortest way.
   void (*announce)() noexcept;
+  /// There are more processes than cores: from now on who waits in UCX's progress gives its core
+  /// away after a while (hca/emu/turns). Not for a worker that several threads use, since the one
+  /// that waits holds its lock.
+  void (*take_turns)() noexcept;
 };
 
 }  // namespace weft::ucx

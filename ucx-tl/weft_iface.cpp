@@ -32,8 +32,7 @@ ucs_config_field_t config_table[] = {
 
 // ---- progress -----------------------------------------------------------------------------------
 
-unsigned progress(uct_iface_h uct_iface) {
-  Iface* iface = iface_of(uct_iface);
+unsigned look(Iface* iface) {
   unsigned events = iface->context->progress();
   if (!iface->waiting.empty()) [[unlikely]] {
     events += dispatch_pending(iface);
@@ -42,6 +41,13 @@ unsigned progress(uct_iface_h uct_iface) {
     events += report_failures(iface);
   }
   return events;
+}
+
+unsigned progress(uct_iface_h uct_iface) {
+  Iface* iface = iface_of(uct_iface);
+  const unsigned events = look(iface);
+  if (events != 0 || !activity().takes_turns.load(std::memory_order_relaxed)) return events;
+  return iface->turns.wait(*iface->context, [iface] { return look(iface); });
 }
 
 void take_message(void* arg, std::uint8_t id, std::byte* data, std::size_t length) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hca/emu/context.hpp"
+#include "hca/emu/turns.hpp"
 #include "ucx-tl/abi/uct_1_13.h"
 #include "ucx-tl/wire_operation.hpp"
 
@@ -31,6 +32,7 @@ struct Traffic {
 
 struct Iface : abi::BaseIface {
   std::unique_ptr<hca::emu::Context> context;
+  hca::emu::Turns turns;
   OperationPool operations;
   std::vector<Ep*> eps;      ///< all of them, for flush, fence and failures
   std::vector<Ep*> waiting;  ///< those with pending requests, each once

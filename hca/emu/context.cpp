@@ -213,6 +213,7 @@ unsigned Context::deliver(Link& link) {
     ++count;
   }
   link.incoming_.give_back();
+  latest_ = &link;
   link.idle_ = 0;
   return count;
 }
@@ -338,6 +339,7 @@ void Context::look_for_the_dead() {
       std::erase(links_, link);
       std::erase(hot_, link.get());
       std::erase(cold_, link.get());
+      if (latest_ == link.get()) latest_ = nullptr;
       am_slots_.reclaim(link->id_);
       if (link->own_port_ != nullptr) vacate(link->own_port_index_);
       link->own_port_ = nullptr;
@@ -399,6 +401,17 @@ void Context::attend_to_the_dead() noexcept {
 
 int Context::event_fd() {
   return helper_.event_fd();
+}
+
+std::optional<Context::Waiting> Context::wait_on(std::uint32_t core) noexcept {
+  std::atomic<std::uint32_t>& own = segment_.header().waits_on;
+  if (own.load(std::memory_order_relaxed) != core + 1) {
+    own.store(core + 1, std::memory_order_relaxed);
+  }
+  if (latest_ == nullptr) return std::nullopt;
+  const std::uint32_t theirs = latest_->header_->waits_on.load(std::memory_order_relaxed);
+  if (theirs == 0) return std::nullopt;
+  return Waiting{theirs - 1, latest_->peer().pid};
 }
 
 bool Context::work_in_rings() const noexcept {

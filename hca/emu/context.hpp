@@ -89,6 +89,7 @@ class Context {
       if (link.incoming_.peek() != nullptr) events += deliver(link);
       if (link.incoming_wire_.peek() != nullptr) {
         wire = true;
+        latest_ = &link;
         link.idle_ = 0;
       }
     }
@@ -99,6 +100,15 @@ class Context {
     }
     return events;
   }
+
+  /// The peer that a message or request came from last, as it told when it last waited.
+  struct Waiting {
+    std::uint32_t core;
+    std::uint32_t pid;
+  };
+  /// Tells peers that this process waits on `core`; nothing when nobody has sent anything yet, or
+  /// that peer has never waited like this. For the thread that calls progress().
+  std::optional<Waiting> wait_on(std::uint32_t core) noexcept;
 
   /// progress() unless another thread is at it. For contexts that several threads use: all of them
   /// must call this.
@@ -173,6 +183,7 @@ class Context {
   // Of the thread that calls progress().
   std::vector<Link*> hot_;
   std::vector<Link*> cold_;
+  Link* latest_ = nullptr;  ///< whom something came from last
   std::uint32_t arrived_ = 0;
   std::uint64_t attended_ = 0;
   std::uint64_t idle_ = 0;

@@ -14,7 +14,7 @@
 
 namespace weft::hca::emu {
 
-constexpr std::uint32_t segment_abi = 4;
+constexpr std::uint32_t segment_abi = 5;
 constexpr std::uint64_t segment_magic = 0x3167657374666577;  // "weftseg1"
 
 /// Peers that can be connected to one context at a time.
@@ -92,6 +92,8 @@ struct SegmentHeader {
   std::atomic<std::uint32_t> helper_asleep;
   /// Set while the owner sleeps on its event descriptor: whoever posts rings the bell.
   alignas(line_bytes) std::atomic<std::uint32_t> armed;
+  /// The core on which the owner last waited for its turn, from 1; 0: it has not had to.
+  std::atomic<std::uint32_t> waits_on;
 
   /// How many ports were opened or closed, so that the owner looks only when there is something.
   alignas(line_bytes) std::atomic<std::uint32_t> port_changes;

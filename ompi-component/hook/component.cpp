@@ -52,6 +52,10 @@ void start_offloading() {
   hook.max_window = hook.transport->max_window_size();
   hook.offloads = true;
   share_window_locks();
+  if (params.take_turns && ranks_outnumber_cores() && opal_progress_yield_when_idle &&
+      !ompi_mpi_thread_multiple) {
+    hook.transport->take_turns();
+  }
   tell(1, "active");
 }
 

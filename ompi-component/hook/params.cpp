@@ -34,6 +34,10 @@ void register_params() {
                  MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_3, &params.stats);
   register_param("min_size", "Messages of fewer packed bytes than this keep Open MPI's own path",
                  MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_5, &params.min_size);
+  register_param("take_turns",
+                 "Where a node has more ranks than cores: wait a moment for the peer before giving "
+                 "the core away, and move off a core that the peer waits for",
+                 MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_5, &params.take_turns);
 }
 
 }  // namespace weft::ompi

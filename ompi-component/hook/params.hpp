@@ -10,6 +10,7 @@ struct Params {
   int verbose = 0;
   bool stats = false;
   std::size_t min_size = 0;
+  bool take_turns = true;
 };
 
 extern Params params;

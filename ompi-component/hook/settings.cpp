@@ -72,12 +72,6 @@ std::string ucx_transports() {
   return "all";
 }
 
-/// Whether this node has more processes of the job than cores.
-bool ranks_outnumber_cores() {
-  const char* ranks = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");  // by mpirun
-  return ranks != nullptr && std::atol(ranks) > ::sysconf(_SC_NPROCESSORS_ONLN);
-}
-
 std::vector<std::string> variables_set;
 
 void set_default(const char* variable, const char* value) {
@@ -99,6 +93,11 @@ std::optional<Objection> setting_against_weft() {
   return std::nullopt;
 }
 
+bool ranks_outnumber_cores() {
+  const char* ranks = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");  // by mpirun
+  return ranks != nullptr && std::atol(ranks) > ::sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 void set_defaults() {
   // Not `ucx`: should UCX then decline, MPI_Init would fail. With `^cm` ucx wins by priority and
   // ob1 is still there.
@@ -108,10 +107,6 @@ void set_defaults() {
     set_default("OMPI_MCA_opal_common_ucx_tls", "any");
   if (!chosen_setting({"opal_common_ucx_devices", "pml_ucx_devices", "osc_ucx_devices"}))
     set_default("OMPI_MCA_opal_common_ucx_devices", "any");
-  // A large contiguous message through weft takes both processes' work at the same time. Where they
-  // have to take turns, one process by itself is twice as fast (process_vm_readv, UCX's cma): weft
-  // says it is slower than that, and UCX keeps it for windows, which only weft can read.
-  if (ranks_outnumber_cores()) set_default("UCX_WEFT_BW", "2000MBs");
   // What UCX allocates (MPI_Win_allocate under osc/ucx) lies in weft's shared regions, whose
   // put, get and atomics need no help from their target. Not cleared after MPI_Init: osc/ucx reads
   // it with the first window.

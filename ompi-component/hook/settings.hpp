@@ -22,6 +22,9 @@ std::optional<Objection> setting_against_weft();
 /// result as long as it sees the same settings.
 void set_defaults();
 
+/// Whether this node has more processes of the job than cores.
+bool ranks_outnumber_cores();
+
 /// Takes back what set_defaults() put into the environment, for the program's own children.
 void clear_defaults();
 

@@ -31,6 +31,7 @@ const ucx::TransportApi fake_transport{
     .window_addresses = []() noexcept { return ucx::TransportApi::Addresses{}; },
     .window_memory_type = UCS_MEMORY_TYPE_HOST,
     .announce = []() noexcept {},
+    .take_turns = []() noexcept {},
 };
 
 // What a pml would have made: enough of a request for those who wait for it and free it.

@@ -161,5 +161,8 @@ def settings(suite):
             raise Failure(f"{counts['weft_send_fallback']} of {counts['send']} bytes are counted "
                           "as fallen back", result.described())
 
+    yield Case("hook_weft_take_turns 0: 8 ranks leave the cores to Open MPI", lambda: verdict(
+        suite.launcher.mpi([suite.program("tests/mpi/cases/crowded_pairs")], np=8,
+                           mca=["--mca", "hook_weft_take_turns", "0"])))
     yield Case("hook_weft_min_size keeps smaller messages on Open MPI's path, counted",
                small_ones_fall_back)
