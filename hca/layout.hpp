@@ -91,6 +91,9 @@ class Layout {
   [[nodiscard]] virtual std::uint64_t mean_block(const std::byte* /*base*/) const noexcept {
     return blocks_ == 0 ? 0 : size_ / blocks_;
   }
+  /// Whether moving the stream in pieces of a few KiB, one after the other, takes no longer than
+  /// all at once.
+  [[nodiscard]] virtual bool cuts_well() const noexcept { return false; }
   [[nodiscard]] LayoutKind kind() const noexcept { return kind_; }
   [[nodiscard]] bool is_contiguous() const noexcept { return kind_ == LayoutKind::contiguous; }
 

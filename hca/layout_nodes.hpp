@@ -48,6 +48,7 @@ class StridedLayout final : public Layout {
                std::span<const std::byte> in) const noexcept override;
   [[nodiscard]] std::byte* adjacent(std::byte* base, std::uint64_t offset,
                                     std::uint64_t length) const noexcept override;
+  [[nodiscard]] bool cuts_well() const noexcept override { return order_ != Order::columns; }
   [[nodiscard]] bool equals(const Layout& other) const noexcept override;
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] std::size_t footprint() const noexcept override;
@@ -79,6 +80,7 @@ class SgListLayout : public Layout {
  public:
   static LayoutPtr make(std::vector<Block> blocks);
   [[nodiscard]] virtual Block entry(std::uint64_t index) const noexcept = 0;
+  [[nodiscard]] bool cuts_well() const noexcept override { return true; }
   [[nodiscard]] bool equals(const Layout& other) const noexcept final;
   [[nodiscard]] std::string describe() const final;
 
@@ -135,6 +137,7 @@ class RepeatLayout final : public Layout {
   void scatter(std::byte* base, std::uint64_t offset, std::span<const std::byte> in) const override;
   [[nodiscard]] std::byte* adjacent(std::byte* base, std::uint64_t offset,
                                     std::uint64_t length) const noexcept override;
+  [[nodiscard]] bool cuts_well() const noexcept override { return child_->cuts_well(); }
   [[nodiscard]] bool equals(const Layout& other) const noexcept override;
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] std::size_t footprint() const noexcept override;
@@ -156,6 +159,7 @@ class IndexedLayout final : public Layout {
   void scatter(std::byte* base, std::uint64_t offset, std::span<const std::byte> in) const override;
   [[nodiscard]] std::byte* adjacent(std::byte* base, std::uint64_t offset,
                                     std::uint64_t length) const noexcept override;
+  [[nodiscard]] bool cuts_well() const noexcept override { return child_->cuts_well(); }
   [[nodiscard]] bool equals(const Layout& other) const noexcept override;
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] std::size_t footprint() const noexcept override;
@@ -201,6 +205,7 @@ class SliceLayout final : public Layout {
   void scatter(std::byte* base, std::uint64_t offset, std::span<const std::byte> in) const override;
   [[nodiscard]] std::byte* adjacent(std::byte* base, std::uint64_t offset,
                                     std::uint64_t length) const noexcept override;
+  [[nodiscard]] bool cuts_well() const noexcept override { return child_->cuts_well(); }
   [[nodiscard]] bool equals(const Layout& other) const noexcept override;
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] std::size_t footprint() const noexcept override;

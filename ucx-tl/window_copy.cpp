@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "hca/gather_for_peer.hpp"
+#include "hca/scatter_from_peer.hpp"
 #include "ucx-tl/window.hpp"
 
 namespace weft::ucx {
@@ -45,7 +46,8 @@ bool copy_bytes(void* to, const void* from, std::size_t length) noexcept {
   if (arena.contains(to)) {
     const Resolved target = arena.resolve(to);
     if (!covers(target, length)) return false;
-    target.layout->scatter(target.base, target.offset,
+    // Mostly out of one.
+    hca::scatter_from_peer(*target.layout, target.base, target.offset,
                            {static_cast<const std::byte*>(from), length});
     return true;
   }

@@ -10,6 +10,7 @@
 #include "hca/emu/key_table.hpp"
 #include "hca/emu/operation.hpp"
 #include "hca/gather_for_peer.hpp"
+#include "hca/scatter_from_peer.hpp"
 
 namespace weft::hca::emu {
 
@@ -28,7 +29,7 @@ inline void scatter(const LocalMemory& memory, std::uint64_t at,
     if (in.empty()) return;  // no address need be given for nothing
     std::memcpy(memory.base + memory.offset + at, in.data(), in.size());
   } else {
-    memory.layout->scatter(memory.base, memory.offset + at, in);
+    scatter_from_peer(*memory.layout, memory.base, memory.offset + at, in);
   }
 }
 

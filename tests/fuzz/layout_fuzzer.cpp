@@ -20,6 +20,7 @@
 #include "datatype/spec.hpp"
 #include "datatype/type_map.hpp"
 #include "hca/gather_for_peer.hpp"
+#include "hca/scatter_from_peer.hpp"
 #include "hca/layout.hpp"
 #include "hca/status.hpp"
 
@@ -269,6 +270,11 @@ void execute(const Layout& layout, const Offsets& bytes, FuzzedDataProvider& inp
   // Where parts overlap, all that is written to a place is the complement of what was there.
   for (std::size_t i = 0; i < length; ++i) memory[at(offset + i)] = stream[i];
   REQUIRE(after == memory);
+  std::fill(after.begin(), after.end(), std::byte{0});
+  std::vector<std::byte> same = after;
+  layout.scatter(base_of(same.data(), layout.lower()), offset, stream);
+  hca::scatter_from_peer(layout, base_of(after.data(), layout.lower()), offset, stream);
+  REQUIRE(after == same);
 }
 
 void look_at(const Layout& layout) {

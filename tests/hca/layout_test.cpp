@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "hca/gather_for_peer.hpp"
+#include "hca/scatter_from_peer.hpp"
 #include "hca/status.hpp"
 #include "tests/memory.hpp"
 #include "tests/seed.hpp"
@@ -494,6 +495,26 @@ TEST(GatherForPeer, IsAGatherFromAnyOffsetOfAnyLength) {
       EXPECT_EQ(got.back(), std::byte{0x5a}) << length;
       got.pop_back();
       EXPECT_EQ(got, expected) << test::seed_note(block) << ", " << length << " from " << offset;
+    }
+  }
+}
+
+TEST(ScatterFromPeer, IsAScatterToAnyOffsetOfAnyLength) {
+  const std::array<Dimension, 1> rows{{{9000, 24}}};
+  for (const std::uint64_t block : {std::uint64_t{3}, std::uint64_t{8}}) {
+    const LayoutPtr column = Layout::strided(0, block, rows);
+    Memory memory(*column), expected(*column);
+    Random random(block);
+    for (const std::size_t length : {0u, 1u, 4095u, 4096u, 4097u, 8192u, 8193u, 20000u}) {
+      const auto offset = static_cast<std::uint64_t>(random.in(0, 5000));
+      std::vector<std::byte> stream(length);
+      for (std::byte& byte : stream) byte = static_cast<std::byte>(random.in(0, 255));
+      memory.fill(random.engine());
+      std::copy_n(memory.base(), column->upper(), expected.base());
+      column->scatter(expected.base(), offset, stream);
+      scatter_from_peer(*column, memory.base(), offset, stream);
+      EXPECT_TRUE(std::equal(memory.base(), memory.base() + column->upper(), expected.base()))
+          << test::seed_note(block) << ", " << length << " to " << offset;
     }
   }
 }
