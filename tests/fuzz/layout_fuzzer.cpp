@@ -20,8 +20,8 @@
 #include "datatype/spec.hpp"
 #include "datatype/type_map.hpp"
 #include "hca/gather_for_peer.hpp"
-#include "hca/scatter_from_peer.hpp"
 #include "hca/layout.hpp"
+#include "hca/scatter_from_peer.hpp"
 #include "hca/status.hpp"
 
 namespace {

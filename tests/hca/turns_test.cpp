@@ -69,9 +69,9 @@ TEST_F(TurnsTest, WaitsAreWorthItAgainOnceOneWasNotInVain) {
 TEST_F(TurnsTest, WhomSomethingCameFromLastIsWaitedFor) {
   EXPECT_FALSE(a->wait_on(3)) << "nobody has sent anything";
   bool came = false;
-  a->set_am_handler([](void* flag, std::uint8_t, std::byte*,
-                       std::size_t) { *static_cast<bool*>(flag) = true; },
-                    &came);
+  a->set_am_handler(
+      [](void* flag, std::uint8_t, std::byte*, std::size_t) { *static_cast<bool*>(flag) = true; },
+      &came);
   const std::uint64_t word = 1;
   ASSERT_TRUE(to_a->am_short(1, 0, &word, sizeof word));
   ASSERT_TRUE(pump([&] { return came; }));
