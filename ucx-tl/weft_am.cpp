@@ -68,9 +68,9 @@ ucs_status_t ep_am_zcopy(uct_ep_h uct_ep, std::uint8_t id, const void* header,
   }
   std::size_t total = header_length;
   for (std::size_t i = 0; i < iovcnt; ++i) total += iov[i].length * iov[i].count;
-  if (total > WireLimits::max_bcopy) [[unlikely]] {
+  if (total > WireLimits::max_zcopy) [[unlikely]] {
     ucs_error("weft: an active message of %zu bytes is longer than %zu", total,
-              WireLimits::max_bcopy);
+              WireLimits::max_zcopy);
     return UCS_ERR_INVALID_PARAM;
   }
   std::byte* room = ep->link->am_reserve(total);

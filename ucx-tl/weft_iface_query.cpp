@@ -24,7 +24,7 @@ ucs_status_t iface_query(uct_iface_h uct_iface, uct_iface_attr_t* attr) {
 
   attr->cap.am.max_short = WireLimits::max_short;
   attr->cap.am.max_bcopy = WireLimits::max_bcopy;
-  attr->cap.am.max_zcopy = WireLimits::max_bcopy;
+  attr->cap.am.max_zcopy = WireLimits::max_zcopy;
   attr->cap.am.max_hdr = 256;
   attr->cap.am.max_iov = 16;
   attr->cap.am.opt_zcopy_align = 1;
