@@ -12,7 +12,8 @@ constexpr std::size_t worth_it = 4096;
 /// Stays in the L1 cache beside what is gathered.
 constexpr std::size_t piece_bytes = 8192;
 /// Where blocks are longer, what is gathered comes as streams and longer copies are worth more: the
-/// 4D lattice face of the benchmarks took 64 us by 8 KiB, 54 by 32 KiB.
+/// 4D lattice face of the benchmarks took 64 us by 8 KiB, 54 by 32 KiB. So they are where each
+/// piece has to find its place anew: structs of two doubles 22.9 and 20.7.
 constexpr std::size_t long_piece_bytes = 32768;
 constexpr std::uint64_t long_block = 256;
 
@@ -25,6 +26,19 @@ void copy_lines(std::byte* to, const std::byte* from, std::size_t length) noexce
 #endif
 }
 
+/// Out of line, so that only who needs so much stack takes it.
+template <std::size_t most>
+[[gnu::noinline]] void gather_by_pieces(const Layout& layout, const std::byte* base,
+                                        std::uint64_t offset, std::span<std::byte> out) {
+  alignas(64) std::byte piece[most];
+  for (std::size_t done = 0; done < out.size();) {
+    const std::size_t now = std::min(most, out.size() - done);
+    layout.gather(base, offset + done, {piece, now});
+    copy_lines(out.data() + done, piece, now);
+    done += now;
+  }
+}
+
 }  // namespace
 
 void gather_for_peer(const Layout& layout, const std::byte* base, std::uint64_t offset,
@@ -32,17 +46,10 @@ void gather_for_peer(const Layout& layout, const std::byte* base, std::uint64_t 
   // A window's layout says it is one block: what it stands for comes here by itself.
   if (out.size() < worth_it || layout.size() / worth_it >= layout.block_count()) {
     layout.gather(base, offset, out);
-    return;
-  }
-  const bool long_pieces =
-      layout.size() / long_block >= layout.block_count() || !layout.cuts_well();
-  const std::size_t most = long_pieces ? long_piece_bytes : piece_bytes;
-  alignas(64) std::byte piece[long_piece_bytes];
-  for (std::size_t done = 0; done < out.size();) {
-    const std::size_t now = std::min(most, out.size() - done);
-    layout.gather(base, offset + done, {piece, now});
-    copy_lines(out.data() + done, piece, now);
-    done += now;
+  } else if (layout.size() / long_block >= layout.block_count() || !layout.cuts_well()) {
+    gather_by_pieces<long_piece_bytes>(layout, base, offset, out);
+  } else {
+    gather_by_pieces<piece_bytes>(layout, base, offset, out);
   }
 }
 

@@ -17,16 +17,16 @@ std::string limits() {
   using hca::emu::WireLimits;
   return fmt::format(
       "limits\n"
-      "  active message   {} B short, {} B bcopy\n"
+      "  active message   {} B short, {} B bcopy, {} B zcopy\n"
       "  put              {} B short, any length from registered memory\n"
       "  get              any length\n"
       "  atomics          32 and 64 bit\n"
       "  layouts          contiguous, strided, interleaved, SG list, nested\n"
       "  contexts         {} at a time\n"
       "  device memory    {} B unless WEFT_DM_SIZE is set, at most {} B, in units of {} B\n",
-      WireLimits::max_short, WireLimits::max_bcopy, WireLimits::max_write_short,
-      hca::emu::directory_entries, hca::emu::default_dm_bytes, hca::emu::max_dm_bytes,
-      hca::emu::dm_unit);
+      WireLimits::max_short, WireLimits::max_bcopy, WireLimits::max_zcopy,
+      WireLimits::max_write_short, hca::emu::directory_entries, hca::emu::default_dm_bytes,
+      hca::emu::max_dm_bytes, hca::emu::dm_unit);
 }
 
 /// What the process was started as; empty for another user's or a dead one.

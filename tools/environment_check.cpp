@@ -143,7 +143,7 @@ Finding check_peer_read() {
       return good("processes may read each other's memory (process_vm_readv)");
     case PeerRead::forbidden:
       return note("processes may not read each other's memory (process_vm_readv)",
-                  "large contiguous messages then need their owner's help; to allow it: sysctl "
+                  "weft does without, UCX's cma does not; to allow it: sysctl "
                   "kernel.yama.ptrace_scope=0, or the capability SYS_PTRACE for a container");
     case PeerRead::unknown:
       break;

@@ -403,12 +403,17 @@ int Context::event_fd() {
   return helper_.event_fd();
 }
 
+void Context::wait_nowhere() noexcept {
+  std::atomic<std::uint32_t>& own = segment_.header().waits_on;
+  if (own.load(std::memory_order_relaxed) != 0) own.store(0, std::memory_order_relaxed);
+}
+
 std::optional<Context::Waiting> Context::wait_on(std::uint32_t core) noexcept {
   std::atomic<std::uint32_t>& own = segment_.header().waits_on;
   if (own.load(std::memory_order_relaxed) != core + 1) {
     own.store(core + 1, std::memory_order_relaxed);
   }
-  if (latest_ == nullptr) return std::nullopt;
+  if (latest_ == nullptr || latest_->peer() == address()) return std::nullopt;
   const std::uint32_t theirs = latest_->header_->waits_on.load(std::memory_order_relaxed);
   if (theirs == 0) return std::nullopt;
   return Waiting{theirs - 1, latest_->peer().pid};

@@ -107,8 +107,11 @@ class Context {
     std::uint32_t pid;
   };
   /// Tells peers that this process waits on `core`; nothing when nobody has sent anything yet, or
-  /// that peer has never waited like this. For the thread that calls progress().
+  /// that peer does not wait like this, or it is this context itself. For the thread that calls
+  /// progress().
   std::optional<Waiting> wait_on(std::uint32_t core) noexcept;
+  /// Takes back what wait_on() told.
+  void wait_nowhere() noexcept;
 
   /// progress() unless another thread is at it. For contexts that several threads use: all of them
   /// must call this.

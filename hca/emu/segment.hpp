@@ -92,7 +92,7 @@ struct SegmentHeader {
   std::atomic<std::uint32_t> helper_asleep;
   /// Set while the owner sleeps on its event descriptor: whoever posts rings the bell.
   alignas(line_bytes) std::atomic<std::uint32_t> armed;
-  /// The core on which the owner last waited for its turn, from 1; 0: it has not had to.
+  /// The core on which the owner last waited for its turn, from 1; 0: it does not wait like that.
   std::atomic<std::uint32_t> waits_on;
 
   /// How many ports were opened or closed, so that the owner looks only when there is something.

@@ -30,6 +30,10 @@ void Turns::yield() noexcept {
   ::sched_yield();
 }
 
+void Turns::wait_nowhere(Context& context) noexcept {
+  context.wait_nowhere();
+}
+
 bool Turns::peer_shares_core(Context& context, std::uint64_t time) noexcept {
   const int core = ::sched_getcpu();
   if (core < 0) return false;

@@ -40,7 +40,10 @@ class Turns {
   unsigned wait(Context& context, Look look) {
     if (const unsigned events = look_often(look)) return events;
     const std::uint64_t began = now();
-    if (!is_worth_it(began)) return 0;
+    if (!is_worth_it(began)) {
+      wait_nowhere(context);
+      return 0;
+    }
     if (!peer_shares_core(context, began)) {
       do {
         if (const unsigned events = look_often(look)) {
@@ -72,6 +75,7 @@ class Turns {
   }
   static std::uint64_t now() noexcept;
   static void yield() noexcept;
+  static void wait_nowhere(Context& context) noexcept;
   /// Whether the peer waits for the core that this process has; it may move away for it.
   bool peer_shares_core(Context& context, std::uint64_t time) noexcept;
 

@@ -55,6 +55,7 @@ void start_offloading() {
   if (params.take_turns && ranks_outnumber_cores() && opal_progress_yield_when_idle &&
       !ompi_mpi_thread_multiple) {
     hook.transport->take_turns();
+    tell(1, "more ranks than cores: they take turns");
   }
   tell(1, "active");
 }

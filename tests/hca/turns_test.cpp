@@ -81,6 +81,21 @@ TEST_F(TurnsTest, WhomSomethingCameFromLastIsWaitedFor) {
   ASSERT_TRUE(peer);
   EXPECT_EQ(peer->core, 5U);
   EXPECT_EQ(peer->pid, b->address().pid);
+  b->wait_nowhere();
+  EXPECT_FALSE(a->wait_on(3)) << "it waits no more";
+}
+
+TEST_F(TurnsTest, NobodyIsItsOwnPeer) {
+  const auto to_self = a->connect(a->address());
+  bool came = false;
+  a->set_am_handler(
+      [](void* flag, std::uint8_t, std::byte*, std::size_t) { *static_cast<bool*>(flag) = true; },
+      &came);
+  const std::uint64_t word = 1;
+  ASSERT_TRUE(to_self->am_short(1, 0, &word, sizeof word));
+  ASSERT_TRUE(pump([&] { return came; }));
+  EXPECT_FALSE(a->wait_on(3));
+  EXPECT_FALSE(a->wait_on(3));
 }
 
 TEST_F(TurnsTest, MovingLeavesTheAllowedCoresAsTheyAre) {

@@ -220,6 +220,14 @@ TEST_P(Wire, active_messages_of_every_kind_and_length_in_order) {
       retry([&] { return uct_ep_am_zcopy(ep_, 5, &header, sizeof header, iov, 2, 0, nullptr); }),
       UCS_OK);
   lengths.push_back(8 + 5100);
+  const uct_iov_t most = {payload.data(), attr.cap.am.max_zcopy - sizeof header, nullptr, 0, 1};
+  ASSERT_EQ(
+      retry([&] { return uct_ep_am_zcopy(ep_, 5, &header, sizeof header, &most, 1, 0, nullptr); }),
+      UCS_OK);
+  lengths.push_back(attr.cap.am.max_zcopy);
+  const uct_iov_t too_much = {payload.data(), most.length + 1, nullptr, 0, 1};
+  EXPECT_EQ(uct_ep_am_zcopy(ep_, 5, &header, sizeof header, &too_much, 1, 0, nullptr),
+            UCS_ERR_INVALID_PARAM);
   const uct_iov_t little = {payload.data(), 3, nullptr, 0, 1};
   ASSERT_EQ(retry([&] { return uct_ep_am_short_iov(ep_, 5, &little, 1); }), UCS_OK);
   lengths.push_back(3);
@@ -227,7 +235,7 @@ TEST_P(Wire, active_messages_of_every_kind_and_length_in_order) {
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     const auto& message = received.messages[i];
     ASSERT_EQ(message.size(), lengths[i]) << "message " << i;
-    const bool headed = i < 10 || lengths[i] == 5108;
+    const bool headed = i < 10 || lengths[i] == 5108 || lengths[i] == attr.cap.am.max_zcopy;
     const std::size_t skip = headed ? 8 : 0;
     EXPECT_EQ(std::memcmp(message.data() + skip, payload.data(), message.size() - skip), 0)
         << "message " << i;

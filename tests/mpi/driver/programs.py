@@ -161,8 +161,17 @@ def settings(suite):
             raise Failure(f"{counts['weft_send_fallback']} of {counts['send']} bytes are counted "
                           "as fallen back", result.described())
 
-    yield Case("hook_weft_take_turns 0: 8 ranks leave the cores to Open MPI", lambda: verdict(
-        suite.launcher.mpi([suite.program("tests/mpi/cases/crowded_pairs")], np=8,
-                           mca=["--mca", "hook_weft_take_turns", "0"])))
+    def in_turns(asked):
+        np = 8
+        result = suite.launcher.mpi(
+            [suite.program("tests/mpi/cases/crowded_pairs")], np=np,
+            mca=["--mca", "hook_weft_take_turns", str(int(asked)), "--mca", "hook_weft_verbose", "1"])
+        verdict(result)
+        expected = asked and np > os.cpu_count()
+        if ("they take turns" in result.output) != expected:
+            raise Failure(f"turns are {'not ' if expected else ''}taken", result.described())
+
+    for asked in (True, False):
+        yield Case(f"8 ranks, hook_weft_take_turns {int(asked)}", lambda asked=asked: in_turns(asked))
     yield Case("hook_weft_min_size keeps smaller messages on Open MPI's path, counted",
                small_ones_fall_back)
