@@ -15,7 +15,6 @@ constexpr std::size_t piece_bytes = 8192;
 /// 4D lattice face of the benchmarks took 64 us by 8 KiB, 54 by 32 KiB. So they are where each
 /// piece has to find its place anew: structs of two doubles 22.9 and 20.7.
 constexpr std::size_t long_piece_bytes = 32768;
-constexpr std::uint64_t long_block = 256;
 
 /// The processor's string copy knows that it overwrites whole lines.
 void copy_lines(std::byte* to, const std::byte* from, std::size_t length) noexcept {

@@ -50,6 +50,9 @@ struct RoundRobinEntry {
   std::uint64_t repeat = 1;
 };
 
+/// Blocks of this many bytes and more are copied about as fast as contiguous memory.
+constexpr std::uint64_t long_block = 256;
+
 class Layout {
  public:
   virtual ~Layout() = default;

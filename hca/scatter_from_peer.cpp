@@ -8,8 +8,6 @@ namespace {
 constexpr std::size_t line = 64;
 /// As many lines as a core fetches at the same time, and some more.
 constexpr std::size_t piece_bytes = 2048;
-/// The processor finds out by itself that it is a stream where longer blocks are copied.
-constexpr std::uint64_t short_block = 256;
 
 void fetch(std::span<const std::byte> bytes) noexcept {
   for (std::size_t at = 0; at < bytes.size(); at += line) __builtin_prefetch(bytes.data() + at);
@@ -19,8 +17,9 @@ void fetch(std::span<const std::byte> bytes) noexcept {
 
 void scatter_from_peer(const Layout& layout, std::byte* base, std::uint64_t offset,
                        std::span<const std::byte> in) {
-  // A window's layout says it is one block: what it stands for comes here by itself.
-  if (in.size() < 2 * piece_bytes || layout.size() / short_block >= layout.block_count() ||
+  // Where long blocks are copied the processor finds out by itself that it is a stream. A window's
+  // layout says it is one block: what it stands for comes here by itself.
+  if (in.size() < 2 * piece_bytes || layout.size() / long_block >= layout.block_count() ||
       !layout.cuts_well()) {
     layout.scatter(base, offset, in);
     return;

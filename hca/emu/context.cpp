@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <span>
 #include <utility>
 
+#include "hca/emu/clock.hpp"
 #include "hca/emu/membarrier.hpp"
 #include "hca/emu/process_id.hpp"
 #include "hca/status.hpp"
@@ -33,10 +33,6 @@ constexpr std::uint64_t death_look_every = 200 * ms;
 /// Peers looked up each time beside those with something under way: a look takes some 20 us, so
 /// that many silent peers would cost a part of the time, and hold the engine's lock for long.
 constexpr std::size_t deaths_looked_for = 8;
-
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
 
 }  // namespace
 
@@ -403,16 +399,20 @@ int Context::event_fd() {
   return helper_.event_fd();
 }
 
-void Context::wait_nowhere() noexcept {
+void Context::tell_waits_on(std::uint32_t core_from_1) noexcept {
+  // Peers read this line: it is written only when there is something new.
   std::atomic<std::uint32_t>& own = segment_.header().waits_on;
-  if (own.load(std::memory_order_relaxed) != 0) own.store(0, std::memory_order_relaxed);
+  if (own.load(std::memory_order_relaxed) != core_from_1) {
+    own.store(core_from_1, std::memory_order_relaxed);
+  }
+}
+
+void Context::wait_nowhere() noexcept {
+  tell_waits_on(0);
 }
 
 std::optional<Context::Waiting> Context::wait_on(std::uint32_t core) noexcept {
-  std::atomic<std::uint32_t>& own = segment_.header().waits_on;
-  if (own.load(std::memory_order_relaxed) != core + 1) {
-    own.store(core + 1, std::memory_order_relaxed);
-  }
+  tell_waits_on(core + 1);
   if (latest_ == nullptr || latest_->peer() == address()) return std::nullopt;
   const std::uint32_t theirs = latest_->header_->waits_on.load(std::memory_order_relaxed);
   if (theirs == 0) return std::nullopt;

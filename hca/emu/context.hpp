@@ -158,6 +158,7 @@ class Context {
   unsigned deliver(Link& link);
   void look_around(bool idle);
   void look_at_stalled_peers();
+  void tell_waits_on(std::uint32_t core_from_1) noexcept;
   void look_for_the_dead();
   bool arm_helper() noexcept;
   [[nodiscard]] bool is_under_way() noexcept;

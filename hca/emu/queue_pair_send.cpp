@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <string>
 #include <utility>
 
+#include "hca/emu/clock.hpp"
 #include "hca/emu/queue_pair.hpp"
 #include "hca/emu/transfer.hpp"
 
@@ -25,10 +25,6 @@ constexpr std::array<std::uint32_t, 32> rnr_delays{
     65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
     48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
     2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
-
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
 
 bool is_atomic(WrOpcode opcode) noexcept {
   return opcode == WrOpcode::atomic_fetch_and_add || opcode == WrOpcode::atomic_cmp_and_swp;

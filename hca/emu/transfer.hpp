@@ -40,8 +40,7 @@ inline LocalMemory memory_at(const Region& region, std::uint64_t addr) noexcept 
 
 /// Whether this is copied about as fast as contiguous memory.
 inline bool is_coarse(const LocalMemory& memory) noexcept {
-  constexpr std::uint64_t coarse_block = 256;
-  return memory.layout == nullptr || memory.layout->mean_block(memory.base) >= coarse_block;
+  return memory.layout == nullptr || memory.layout->mean_block(memory.base) >= long_block;
 }
 
 /// Pieces sent to one link in one pass: others wait no longer than that.

@@ -1,7 +1,6 @@
 #include "hca/emu/turns.hpp"
 
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 
@@ -18,13 +17,6 @@ constexpr unsigned waits_until_move = 32;
 constexpr std::uint64_t longest_move_gap = 1'000'000'000;
 
 }  // namespace
-
-std::uint64_t Turns::now() noexcept {
-  timespec time;
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
 
 void Turns::yield() noexcept {
   ::sched_yield();

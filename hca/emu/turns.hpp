@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "hca/emu/clock.hpp"
 #include "hca/emu/pause.hpp"
 
 namespace weft::hca::emu {
@@ -39,7 +40,7 @@ class Turns {
   template <class Look>
   unsigned wait(Context& context, Look look) {
     if (const unsigned events = look_often(look)) return events;
-    const std::uint64_t began = now();
+    const std::uint64_t began = now_ns();
     if (!is_worth_it(began)) {
       wait_nowhere(context);
       return 0;
@@ -50,14 +51,14 @@ class Turns {
           worth_ = worth_ < most_worth ? worth_ + 1 : most_worth;
           return events;
         }
-      } while (now() - began < patience);
+      } while (now_ns() - began < patience);
       worth_ = worth_ > price ? worth_ - price : 0;
     }
     yield();
     return look();
   }
 
-  /// Whether it waits at `time`, in nanoseconds of the node's clock (CLOCK_MONOTONIC).
+  /// Whether it waits at `time`, in nanoseconds of the node's clock (now_ns()).
   [[nodiscard]] bool is_worth_it(std::uint64_t time) const noexcept {
     return worth_ > 0 || time % trial_every < trial;
   }
@@ -73,7 +74,6 @@ class Turns {
     }
     return 0;
   }
-  static std::uint64_t now() noexcept;
   static void yield() noexcept;
   static void wait_nowhere(Context& context) noexcept;
   /// Whether the peer waits for the core that this process has; it may move away for it.

@@ -1,13 +1,12 @@
 #include "ompi-component/hook/settings.hpp"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "dm/back_off.hpp"
 #include "ompi-component/hook/log.hpp"
 #include "ompi-component/hook/name_list.hpp"
 #include "ompi-component/ompi.hpp"
@@ -95,7 +94,7 @@ std::optional<Objection> setting_against_weft() {
 
 bool ranks_outnumber_cores() {
   const char* ranks = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");  // by mpirun
-  return ranks != nullptr && std::atol(ranks) > ::sysconf(_SC_NPROCESSORS_ONLN);
+  return ranks != nullptr && std::atol(ranks) > static_cast<long>(dm::cores());
 }
 
 void set_defaults() {

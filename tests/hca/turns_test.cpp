@@ -32,7 +32,17 @@ class TurnsTest : public TwoContexts {
       EXPECT_EQ(turns.wait(*a, [] { return 0U; }), 0U);
     }
   }
+  /// Whether a message over `link` comes to `a`.
+  bool message_to_a(hca::emu::Link& link) {
+    came = false;
+    a->set_am_handler(
+        [](void* flag, std::uint8_t, std::byte*, std::size_t) { *static_cast<bool*>(flag) = true; },
+        &came);
+    const std::uint64_t word = 1;
+    return link.am_short(1, 0, &word, sizeof word) && pump([&] { return came; });
+  }
   Turns turns;
+  bool came = false;
 };
 
 TEST_F(TurnsTest, ReturnsWhatALookFinds) {
@@ -68,13 +78,7 @@ TEST_F(TurnsTest, WaitsAreWorthItAgainOnceOneWasNotInVain) {
 
 TEST_F(TurnsTest, WhomSomethingCameFromLastIsWaitedFor) {
   EXPECT_FALSE(a->wait_on(3)) << "nobody has sent anything";
-  bool came = false;
-  a->set_am_handler(
-      [](void* flag, std::uint8_t, std::byte*, std::size_t) { *static_cast<bool*>(flag) = true; },
-      &came);
-  const std::uint64_t word = 1;
-  ASSERT_TRUE(to_a->am_short(1, 0, &word, sizeof word));
-  ASSERT_TRUE(pump([&] { return came; }));
+  ASSERT_TRUE(message_to_a(*to_a));
   EXPECT_FALSE(a->wait_on(3)) << "it has never waited";
   EXPECT_FALSE(b->wait_on(5)) << "nobody has sent it anything";
   const auto peer = a->wait_on(3);
@@ -87,13 +91,7 @@ TEST_F(TurnsTest, WhomSomethingCameFromLastIsWaitedFor) {
 
 TEST_F(TurnsTest, NobodyIsItsOwnPeer) {
   const auto to_self = a->connect(a->address());
-  bool came = false;
-  a->set_am_handler(
-      [](void* flag, std::uint8_t, std::byte*, std::size_t) { *static_cast<bool*>(flag) = true; },
-      &came);
-  const std::uint64_t word = 1;
-  ASSERT_TRUE(to_self->am_short(1, 0, &word, sizeof word));
-  ASSERT_TRUE(pump([&] { return came; }));
+  ASSERT_TRUE(message_to_a(*to_self));
   EXPECT_FALSE(a->wait_on(3));
   EXPECT_FALSE(a->wait_on(3));
 }
