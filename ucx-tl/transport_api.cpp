@@ -2,6 +2,7 @@
 
 #include "ucx-tl/activity.hpp"
 #include "ucx-tl/window.hpp"
+#include "ucx-tl/window_memory_type.hpp"
 
 namespace {
 
@@ -22,6 +23,12 @@ constexpr weft::ucx::TransportApi api = {
       return {reinterpret_cast<std::uintptr_t>(windows().address()), windows().length()};
     },
     .window_memory_type = weft::ucx::window_memory_type,
+    .memory_type_for_send =
+        [](const void* window, std::uint64_t bytes) noexcept {
+          const weft::ucx::Resolved bound = windows().resolve(window);
+          return bound ? weft::ucx::memory_type_for_send(*bound.layout, bytes)
+                       : weft::ucx::window_memory_type;
+        },
     .announce = []() noexcept { windows().announce(); },
     .take_turns = []() noexcept { activity().takes_turns.store(true, std::memory_order_relaxed); },
 };

@@ -12,7 +12,7 @@ namespace weft::ucx {
 /// All functions are thread-safe.
 struct TransportApi {
   /// Also of hca::Layout, whose objects pass between the two.
-  static constexpr std::uint32_t current_version = 5;
+  static constexpr std::uint32_t current_version = 6;
   std::uint32_t version;
   /// True once an interface of weft_cp and one of weft are open in this process: until then (and
   /// when UCX_TLS leaves one of them out) no window may be handed to UCX.
@@ -35,6 +35,9 @@ struct TransportApi {
   Addresses (*window_addresses)() noexcept;
   /// What UCP is to be told that a window is (UCP_OP_ATTR_FIELD_MEMORY_TYPE).
   ucs_memory_type_t window_memory_type;
+  /// The same where its first `bytes` are sent and UCP begins its rendezvous where it wants to
+  /// (UCX_RNDV_THRESH=auto): decides in which pieces short messages go.
+  ucs_memory_type_t (*memory_type_for_send)(const void* window, std::uint64_t bytes) noexcept;
   /// Enters the windows in UCX's memory type cache, for callers of UCP that do not tell it. From
   /// then on UCP looks every buffer up there, and sends no message in the shortest way.
   void (*announce)() noexcept;

@@ -7,6 +7,7 @@
 #include "ucx-tl/activity.hpp"
 #include "ucx-tl/weft_cp.hpp"
 #include "ucx-tl/window.hpp"
+#include "ucx-tl/window_memory_type.hpp"
 
 namespace weft::ucx::cp {
 namespace {
@@ -15,8 +16,10 @@ ucs_status_t query(uct_md_h, uct_md_attr_t* attr) {
   std::memset(attr, 0, sizeof *attr);
   // HOST too: UCX wires its internal endpoint for a memory type only through a domain that has it.
   attr->cap.flags = UCT_MD_FLAG_REG;
-  attr->cap.reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST) | UCS_BIT(window_memory_type);
-  attr->cap.access_mem_types = UCS_BIT(window_memory_type);
+  constexpr std::uint64_t window_types =
+      UCS_BIT(window_memory_type) | UCS_BIT(coarse_window_memory_type);
+  attr->cap.reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST) | window_types;
+  attr->cap.access_mem_types = window_types;
   attr->cap.detect_mem_types = UCS_BIT(window_memory_type);
   attr->cap.max_reg = ULONG_MAX;
   std::memset(&attr->local_cpus, 0xff, sizeof attr->local_cpus);

@@ -12,6 +12,7 @@
 #include "ucx-tl/weft_status.hpp"
 #include "ucx-tl/window.hpp"
 #include "ucx-tl/window_layout.hpp"
+#include "ucx-tl/window_memory_type.hpp"
 
 namespace weft::ucx::wire {
 
@@ -43,6 +44,7 @@ ucs_status_t query(uct_md_h md, uct_md_attr_t* attr) {
       UCT_MD_FLAG_REG | UCT_MD_FLAG_ALLOC | UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_INVALIDATE;
   attr->cap.alloc_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
   attr->cap.max_alloc = ULONG_MAX;
+  // Not the coarse windows, so that UCP copies them.
   attr->cap.reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST) | UCS_BIT(window_memory_type);
   // Windows are reached through weft_cp: named here as well, UCX would copy through the wire.
   attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);

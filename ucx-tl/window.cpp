@@ -5,6 +5,8 @@
 
 #include <new>
 
+#include "ucx-tl/window_memory_type.hpp"
+
 namespace weft::ucx {
 namespace {
 

@@ -6,8 +6,6 @@
 // entry in UCX's memory type cache.
 #pragma once
 
-#include <ucs/memory/memory_type.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -16,10 +14,6 @@
 #include "hca/layout.hpp"
 
 namespace weft::ucx {
-
-/// UCX 1.13 has no memory type for "reached by RDMA only"; ROCM is not served by anybody in a build
-/// without ROCm and is not taken for CPU-accessible.
-inline constexpr ucs_memory_type_t window_memory_type = UCS_MEMORY_TYPE_ROCM;
 
 /// What a window's address stands for: `offset` bytes into the packed stream of `layout` at `base`.
 struct Resolved {

@@ -27,9 +27,9 @@ class ReceiveEnd;
 struct WireLimits {
   static constexpr std::size_t max_short = 4096 + 64;  ///< am_short, its header of 8 included
   static constexpr std::size_t max_bcopy = message_slots.data;  ///< am_reserve
-  /// What UCX is told of am_zcopy, in whose pieces windows go up to its rendezvous: two of these at
-  /// work at the same time, sender's and receiver's, are worth more than fewer pieces.
-  static constexpr std::size_t max_zcopy = 8192 + 64;
+  /// What UCX is told of am_zcopy: the pieces of windows that are slow to move
+  /// (ucx-tl/window_memory_type.cpp).
+  static constexpr std::size_t max_zcopy = 2048 + 64;
   /// Longer short messages ride in the ring when they come one by one, which takes a cache miss
   /// less on either side, and through slots when they come in streams, which would fill it.
   static constexpr std::size_t max_ring_short = 2048 + 64;

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "ompi-component/hook/hook.hpp"
@@ -22,31 +23,43 @@ decltype(&ucp_tag_recv_nbx) real_recv;
 decltype(&ucp_tag_msg_recv_nbx) real_msg_recv;
 decltype(&ucp_request_free) real_free;
 ucx::TransportApi::Addresses windows;
+bool rendezvous_by_itself;  ///< UCP chooses where it begins
 
 bool is_window(const void* buffer) noexcept {
   return reinterpret_cast<std::uintptr_t>(buffer) - windows.start < windows.length;
 }
 
-ucp_request_param_t with_window(const ucp_request_param_t& param) noexcept {
+ucp_request_param_t with_memory_type(const ucp_request_param_t& param,
+                                     ucs_memory_type_t type) noexcept {
   ucp_request_param_t told = param;
   told.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
-  told.memory_type = hook.transport->window_memory_type;
+  told.memory_type = type;
   return told;
+}
+
+ucp_request_param_t received_with_window(const ucp_request_param_t& param) noexcept {
+  return with_memory_type(param, hook.transport->window_memory_type);
+}
+
+ucp_request_param_t sent_with_window(const ucp_request_param_t& param, const void* window,
+                                     std::size_t bytes) noexcept {
+  return with_memory_type(param, rendezvous_by_itself
+                                     ? hook.transport->memory_type_for_send(window, bytes)
+                                     : hook.transport->window_memory_type);
 }
 
 // Without immediate completion UCP does not try to send straight from the buffer, which it does
 // before it looks at the memory type.
-ucp_request_param_t sent_with_window(const ucp_request_param_t& param) noexcept {
-  ucp_request_param_t told = with_window(param);
-  told.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
-  return told;
+ucp_request_param_t not_sent_at_once(ucp_request_param_t param) noexcept {
+  param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  return param;
 }
 
 ucs_status_ptr_t send_nbx(ucp_ep_h ep, const void* buffer, std::size_t count, ucp_tag_t tag,
                           const ucp_request_param_t* param) {
   if (!is_window(buffer)) [[likely]]
     return real_send(ep, buffer, count, tag, param);
-  const ucp_request_param_t told = sent_with_window(*param);
+  const ucp_request_param_t told = not_sent_at_once(sent_with_window(*param, buffer, count));
   return real_send(ep, buffer, count, tag, &told);
 }
 
@@ -54,7 +67,7 @@ ucs_status_ptr_t recv_nbx(ucp_worker_h worker, void* buffer, std::size_t count, 
                           ucp_tag_t mask, const ucp_request_param_t* param) {
   if (!is_window(buffer)) [[likely]]
     return real_recv(worker, buffer, count, tag, mask, param);
-  const ucp_request_param_t told = with_window(*param);
+  const ucp_request_param_t told = received_with_window(*param);
   return real_recv(worker, buffer, count, tag, mask, &told);
 }
 
@@ -85,11 +98,11 @@ ucp_request_param_t receive_parameters(const void* buffer, ucp_datatype_t dataty
   ucp_request_param_t param = parameters(datatype);
   param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   param.cb.recv = with_one_argument_more<ucp_tag_recv_nbx_callback_t>(callback);
-  return is_window(buffer) ? with_window(param) : param;
+  return is_window(buffer) ? received_with_window(param) : param;
 }
 
 // A send of the first generation that is complete at once calls no callback, and pml/ucx counts on
-// it for its persistent requests. With what a window needs (sent_with_window) UCP calls one, as the
+// it for its persistent requests. With what a window needs (not_sent_at_once) UCP calls one, as the
 // last thing before it returns: it is kept until it is known whose it is.
 
 struct Completion {
@@ -112,7 +125,8 @@ void send_complete(void* request, ucs_status_t status, void* callback) {
 
 ucs_status_ptr_t send_window(ucp_ep_h ep, const void* buffer, std::size_t count, ucp_tag_t tag,
                              ucp_datatype_t datatype, ucp_send_callback_t callback) {
-  ucp_request_param_t param = sent_with_window(parameters(datatype));
+  ucp_request_param_t param =
+      not_sent_at_once(sent_with_window(parameters(datatype), buffer, count));
   param.op_attr_mask |= UCP_OP_ATTR_FIELD_USER_DATA;
   param.cb.send = send_complete;
   param.user_data = reinterpret_cast<void*>(callback);
@@ -140,7 +154,7 @@ ucs_status_ptr_t send_sync_nb(ucp_ep_h ep, const void* buffer, std::size_t count
                               ucp_datatype_t datatype, ucp_tag_t tag,
                               ucp_send_callback_t callback) {
   ucp_request_param_t param = send_parameters(datatype, callback);
-  if (is_window(buffer)) param = with_window(param);
+  if (is_window(buffer)) param = sent_with_window(param, buffer, count);
   return real_send_sync(ep, buffer, count, tag, &param);
 }
 
@@ -188,28 +202,36 @@ bool look_up_ucp(void* ucp) noexcept {
          look_up(ucp, "ucp_request_free", real_free);
 }
 
-/// Whether UCP's newer protocols are on, by a variable or by UCX's file of settings: they look
-/// every buffer up, whatever they are told.
-bool takes_no_word_for_it(void* ucp) noexcept {
+using Text = std::unique_ptr<char, decltype(&std::free)>;
+
+/// UCP's settings, from variables and from UCX's file of them, a line each; null when it does not
+/// tell them.
+Text settings_of(void* ucp) noexcept {
   decltype(&ucp_config_read) read = nullptr;
   decltype(&ucp_config_print) print = nullptr;
   decltype(&ucp_config_release) release = nullptr;
   ucp_config_t* config = nullptr;
   if (!look_up(ucp, "ucp_config_read", read) || !look_up(ucp, "ucp_config_print", print) ||
       !look_up(ucp, "ucp_config_release", release) || read("MPI", nullptr, &config) != UCS_OK)
-    return true;
+    return {nullptr, std::free};
   char* text = nullptr;
   std::size_t length = 0;
-  bool off = false;
   if (FILE* file = open_memstream(&text, &length)) {
     print(config, file, "", UCS_CONFIG_PRINT_CONFIG);
     std::fclose(file);
-    off = std::strstr(text, "UCX_PROTO_ENABLE=n") != nullptr &&
-          std::strstr(text, "UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES=cuda\n") != nullptr;
-    std::free(text);
   }
   release(config);
-  return !off;
+  return {text, std::free};
+}
+
+bool has_line(const Text& settings, const char* line) noexcept {
+  return settings != nullptr && std::strstr(settings.get(), line) != nullptr;
+}
+
+/// UCP's newer protocols look every buffer up, whatever they are told.
+bool takes_our_word_for_it(const Text& settings) noexcept {
+  return has_line(settings, "UCX_PROTO_ENABLE=n\n") &&
+         has_line(settings, "UCX_MEMTYPE_REG_WHOLE_ALLOC_TYPES=cuda\n");
 }
 
 void put_back() noexcept {
@@ -224,7 +246,10 @@ bool put_ours() noexcept {
   for (const char* name : unknown_calls)
     if (import_of(pml, name) != nullptr) return false;
   void* ucp = loaded_ucp();
-  if (ucp == nullptr || !look_up_ucp(ucp) || takes_no_word_for_it(ucp)) return false;
+  if (ucp == nullptr || !look_up_ucp(ucp)) return false;
+  const Text settings = settings_of(ucp);
+  if (!takes_our_word_for_it(settings)) return false;
+  rendezvous_by_itself = has_line(settings, "UCX_RNDV_THRESH=auto\n");
   for (Call& each : calls) {
     each.import = import_of(pml, each.name);
     if (each.import == nullptr) return false;

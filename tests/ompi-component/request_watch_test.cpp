@@ -30,6 +30,8 @@ const ucx::TransportApi fake_transport{
     .why_inactive = []() noexcept { return ""; },
     .window_addresses = []() noexcept { return ucx::TransportApi::Addresses{}; },
     .window_memory_type = UCS_MEMORY_TYPE_HOST,
+    .memory_type_for_send = [](const void*,
+                               std::uint64_t) noexcept { return UCS_MEMORY_TYPE_HOST; },
     .announce = []() noexcept {},
     .take_turns = []() noexcept {},
 };

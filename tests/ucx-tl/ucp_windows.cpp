@@ -2,10 +2,11 @@
 // with itself), every pair of {window, host}, sizes across all protocols. What UCX makes of it is
 // steered by its environment (UCX_TLS, UCX_RNDV_THRESH, UCX_RNDV_SCHEME, UCX_PROTO_ENABLE).
 //
-//   ucp_windows LIBRARY [self] [copy-only]
+//   ucp_windows LIBRARY [self] [copy-only] [coarse]
 //
 // LIBRARY is libuct_weft.so; with copy-only the transport weft may be closed (between two nodes UCX
-// has another wire, and windows go through weft_cp alone). Prints one line of TAP for each size and
+// has another wire, and windows go through weft_cp alone); with coarse windows are sent as the
+// other of their two memory types, whatever their size. Prints one line of TAP for each size and
 // pair; exit status 1 when one is wrong.
 #include <dlfcn.h>
 #include <sched.h>
@@ -22,6 +23,7 @@
 
 #include "hca/layout.hpp"
 #include "ucx-tl/transport_api.hpp"
+#include "ucx-tl/window_memory_type.hpp"
 
 namespace {
 
@@ -163,6 +165,7 @@ constexpr std::size_t sizes[] = {1,    8,     24,    200,   1000,   1016,   1024
                                  8192, 16384, 24000, 65536, 100008, 262144, 1 << 20, 1 << 22};
 
 bool copy_only = false;
+bool coarse = false;
 int failures = 0;
 int number = 0;
 
@@ -170,6 +173,15 @@ void report(bool good, std::size_t size, bool from_window, bool to_window, const
   std::printf("%s %d - %s %zu bytes, %s to %s\n", good ? "ok" : "not ok", ++number, how, size,
               from_window ? "window" : "host", to_window ? "window" : "host");
   if (!good) ++failures;
+}
+
+ucp_request_param_t send_param(bool from_window) {
+  ucp_request_param_t param{};
+  if (coarse && from_window) {
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+    param.memory_type = weft::ucx::coarse_window_memory_type;
+  }
+  return param;
 }
 
 /// Both directions at once, several messages under way; the reporter prints.
@@ -187,7 +199,8 @@ void exchange(Node& node, bool reporter, std::size_t size, bool from_window, boo
       in.push_back(std::make_unique<Buffer>(size, to_window));
       out[i]->fill(round * flight + i);
     }
-    ucp_request_param_t param{};
+    const ucp_request_param_t param{};
+    const ucp_request_param_t sent = send_param(from_window);
     for (unsigned i = 0; i < flight; ++i) {
       // Every other round receives late, so that messages come unexpected.
       if (round % 2 == 0) {
@@ -195,7 +208,7 @@ void exchange(Node& node, bool reporter, std::size_t size, bool from_window, boo
       }
     }
     for (unsigned i = 0; i < flight; ++i) {
-      requests.push_back(ucp_tag_send_nbx(node.ep, out[i]->address, size, 7, &param));
+      requests.push_back(ucp_tag_send_nbx(node.ep, out[i]->address, size, 7, &sent));
     }
     for (int spin = 0; spin < 50; ++spin) ucp_worker_progress(node.worker);
     for (unsigned i = 0; round % 2 != 0 && i < flight; ++i) {
@@ -229,13 +242,14 @@ int run(Node& node, bool reporter, const char* how) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: ucp_windows LIBRARY [self] [copy-only]\n");
+    std::fprintf(stderr, "usage: ucp_windows LIBRARY [self] [copy-only] [coarse]\n");
     return 2;
   }
   bool self = false;
   for (int i = 2; i < argc; ++i) {
     self = self || std::strcmp(argv[i], "self") == 0;
     copy_only = copy_only || std::strcmp(argv[i], "copy-only") == 0;
+    coarse = coarse || std::strcmp(argv[i], "coarse") == 0;
   }
   void* library = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) die(dlerror());

@@ -1,5 +1,4 @@
 #include "ucx-tl/window.hpp"
-
 #include <gtest/gtest.h>
 #include <ucs/memory/memtype_cache.h>
 
@@ -10,6 +9,7 @@
 
 #include "ucx-tl/window_copy.hpp"
 #include "ucx-tl/window_layout.hpp"
+#include "ucx-tl/window_memory_type.hpp"
 
 namespace weft::ucx {
 namespace {
