@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "hca/peer_distance.hpp"
+
 namespace weft::hca {
 namespace {
 
@@ -43,7 +45,8 @@ template <std::size_t most>
 void gather_for_peer(const Layout& layout, const std::byte* base, std::uint64_t offset,
                      std::span<std::byte> out) {
   // A window's layout says it is one block: what it stands for comes here by itself.
-  if (out.size() < worth_it || layout.size() / worth_it >= layout.block_count()) {
+  if (out.size() < worth_it || peer_distance().is_close() ||
+      layout.size() / worth_it >= layout.block_count()) {
     layout.gather(base, offset, out);
   } else if (layout.size() / long_block >= layout.block_count() || !layout.cuts_well()) {
     gather_by_pieces<long_piece_bytes>(layout, base, offset, out);

@@ -12,6 +12,7 @@
 #include "hca/emu/clock.hpp"
 #include "hca/emu/membarrier.hpp"
 #include "hca/emu/process_id.hpp"
+#include "hca/peer_distance.hpp"
 #include "hca/status.hpp"
 
 namespace weft::hca::emu {
@@ -187,6 +188,7 @@ unsigned Context::deliver(Link& link) {
         const auto bulk = read_fields<BulkLine>(line);
         if (bulk.slot >= message_slots.count || bulk.length > message_slots.data) break;
         Slot& slot = link.segment_.slot(bulk.slot);
+        peer_distance().look_at({slot.data(), bulk.length});
         am_handler_(am_arg_, id, slot.data(), bulk.length);
         // Release: our reads of the slot come before its owner fills it again.
         slot.busy.store(0, std::memory_order_release);

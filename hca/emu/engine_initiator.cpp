@@ -3,6 +3,7 @@
 
 #include "hca/emu/engine.hpp"
 #include "hca/emu/transfer.hpp"
+#include "hca/peer_distance.hpp"
 
 namespace weft::hca::emu {
 
@@ -276,6 +277,7 @@ void Engine::take_read_data(Link& link, const Line* line) noexcept {
   Operation* op = operations_.find(fields.op, &link);
   if (op != nullptr && op->kind == Operation::Kind::read &&
       fields.length <= op->length - op->moved) {
+    peer_distance().look_at({slot->data(), fields.length});
     scatter(op->local, op->moved, {slot->data(), fields.length});
     op->moved += fields.length;
   } else {
