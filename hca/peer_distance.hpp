@@ -17,12 +17,17 @@ class PeerDistance {
   /// Looks from time to time how long a line of `written` takes, which a peer has written and
   /// nobody here has read but for its beginning.
   void look_at(std::span<const std::byte> written) noexcept {
-    if (written.size() < least) return;
+    if (written.size() < least || !looks_.load(std::memory_order_relaxed)) return;
     if (calls_.fetch_add(1, std::memory_order_relaxed) % looks_every == 0)
       note(ticks_for(written.data() + written.size() / 2));
   }
   /// A line took so many ticks of the processor's clock more than one that is in its own cache.
   void note(unsigned ticks) noexcept;
+  /// Takes peers for far from now on: where processes change their cores all the time.
+  void stop_looking() noexcept {
+    looks_.store(false, std::memory_order_relaxed);
+    level_.store(0, std::memory_order_relaxed);
+  }
   /// False until most of the last looks have shown otherwise.
   [[nodiscard]] bool is_close() const noexcept {
     return level_.load(std::memory_order_relaxed) > top / 2;
@@ -35,6 +40,7 @@ class PeerDistance {
 
   static unsigned ticks_for(const std::byte* line) noexcept;
 
+  std::atomic<bool> looks_{true};
   std::atomic<unsigned> calls_{0};
   std::atomic<int> level_{0};
 };

@@ -1,5 +1,6 @@
 #include "ucx-tl/transport_api.hpp"
 
+#include "hca/peer_distance.hpp"
 #include "ucx-tl/activity.hpp"
 #include "ucx-tl/window.hpp"
 #include "ucx-tl/window_memory_type.hpp"
@@ -30,7 +31,11 @@ constexpr weft::ucx::TransportApi api = {
                        : weft::ucx::window_memory_type;
         },
     .announce = []() noexcept { windows().announce(); },
-    .take_turns = []() noexcept { activity().takes_turns.store(true, std::memory_order_relaxed); },
+    .take_turns =
+        []() noexcept {
+          activity().takes_turns.store(true, std::memory_order_relaxed);
+          weft::hca::peer_distance().stop_looking();
+        },
 };
 
 }  // namespace

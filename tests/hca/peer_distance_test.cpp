@@ -43,6 +43,15 @@ TEST(PeerDistance, OneLineThatTookLongChangesNothing) {
   EXPECT_TRUE(distance.is_close());
 }
 
+TEST(PeerDistance, IsFarOnceNobodyLooks) {
+  PeerDistance distance;
+  note(distance, own_cache, 8);
+  distance.stop_looking();
+  const std::vector<std::byte> own(4096);
+  for (int i = 0; i < 1000; ++i) distance.look_at(own);
+  EXPECT_FALSE(distance.is_close());
+}
+
 TEST(PeerDistance, LooksLeaveMemoryAsItIs) {
   PeerDistance distance;
   const std::vector<std::byte> written(4096, std::byte{7});
