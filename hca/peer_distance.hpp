@@ -18,8 +18,11 @@ class PeerDistance {
   /// nobody here has read but for its beginning.
   void look_at(std::span<const std::byte> written) noexcept {
     if (written.size() < least || !looks_.load(std::memory_order_relaxed)) return;
-    if (calls_.fetch_add(1, std::memory_order_relaxed) % looks_every == 0)
-      note(ticks_for(written.data() + written.size() / 2));
+    // No locked instruction, which would wait for all stores of the piece before. A call that two
+    // threads count once does not matter.
+    const unsigned calls = calls_.load(std::memory_order_relaxed);
+    calls_.store(calls + 1, std::memory_order_relaxed);
+    if (calls % looks_every == 0) note(ticks_for(written.data() + written.size() / 2));
   }
   /// A line took so many ticks of the processor's clock more than one that is in its own cache.
   void note(unsigned ticks) noexcept;

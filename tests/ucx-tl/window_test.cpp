@@ -1,4 +1,5 @@
 #include "ucx-tl/window.hpp"
+
 #include <gtest/gtest.h>
 #include <ucs/memory/memtype_cache.h>
 
