@@ -40,13 +40,21 @@ template <std::size_t most>
   }
 }
 
+/// Blocks with little between them, which are read as one stream: then the stores are what takes
+/// time, and whole lines are better close as well (rows of 1,008 bytes in 1,024: 254 KB in 9.5 us
+/// instead of 11.3). Other memory waits for its own lines, and stores go on meanwhile.
+bool is_one_stream(const Layout& layout) noexcept {
+  const auto extent = static_cast<std::uint64_t>(layout.upper() - layout.lower());
+  return layout.size() >= extent - extent / 8;
+}
+
 }  // namespace
 
 void gather_for_peer(const Layout& layout, const std::byte* base, std::uint64_t offset,
                      std::span<std::byte> out) {
   // A window's layout says it is one block: what it stands for comes here by itself.
-  if (out.size() < worth_it || peer_distance().is_close() ||
-      layout.size() / worth_it >= layout.block_count()) {
+  if (out.size() < worth_it || layout.size() / worth_it >= layout.block_count() ||
+      (peer_distance().is_close() && !is_one_stream(layout))) {
     layout.gather(base, offset, out);
   } else if (layout.size() / long_block >= layout.block_count() || !layout.cuts_well()) {
     gather_by_pieces<long_piece_bytes>(layout, base, offset, out);

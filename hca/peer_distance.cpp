@@ -6,8 +6,8 @@
 namespace weft::hca {
 namespace {
 
-/// Less than what a line of another processor takes (200 to 320 were seen), and more than an L2
-/// cache takes; between processors that share one it has not been seen yet.
+/// Less than what a line of another processor takes (220 to 320 for nearly all) and more than one
+/// from a cache in common (20 to 80 for nearly all).
 constexpr unsigned close_ticks = 120;
 
 #if defined __x86_64__
