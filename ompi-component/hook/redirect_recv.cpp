@@ -81,13 +81,23 @@ class ReceiveStatus {
   return result;
 }
 
+/// pml/ucx leaves the request's communicator unset, and MPI_Wait crashes when it looks for the
+/// error handler of one whose message was truncated.
+int imrecv_with_communicator(void* buffer, size_t count, ompi_datatype_t* type,
+                             ompi_message_t** message, ompi_request_t** request) noexcept {
+  ompi_communicator_t* const comm = (*message)->comm;
+  const int result = original.pml_imrecv(buffer, count, type, message, request);
+  if (result == OMPI_SUCCESS) (*request)->req_mpi_object.comm = comm;
+  return result;
+}
+
 [[gnu::noinline]] int imrecv_derived(void* buffer, size_t count, ompi_datatype_t* type,
                                      ompi_message_t** message, ompi_request_t** request) noexcept {
   RequestWatch watch(Direction::receive, Binding::make(Direction::receive, buffer, count, type));
-  if (!watch) return original.pml_imrecv(buffer, count, type, message, request);
+  if (!watch) return imrecv_with_communicator(buffer, count, type, message, request);
   const Binding& binding = watch.binding();
   const int result =
-      original.pml_imrecv(binding.address(), binding.bytes(), MPI_BYTE, message, request);
+      imrecv_with_communicator(binding.address(), binding.bytes(), MPI_BYTE, message, request);
   if (result == OMPI_SUCCESS) watch.follow(*request);
   return result;
 }
@@ -125,7 +135,7 @@ int mrecv(void* buffer, size_t count, ompi_datatype_t* type, ompi_message_t** me
 int imrecv(void* buffer, size_t count, ompi_datatype_t* type, ompi_message_t** message,
            ompi_request_t** request) {
   if (is_plain(type)) [[likely]]
-    return original.pml_imrecv(buffer, count, type, message, request);
+    return imrecv_with_communicator(buffer, count, type, message, request);
   return imrecv_derived(buffer, count, type, message, request);
 }
 
