@@ -2,6 +2,7 @@
 
 import html
 import io
+import sys
 
 try:
     import matplotlib
@@ -14,6 +15,10 @@ from .report import FIRST_CONTIGUOUS
 
 COLOURS = {"weft": "#d1495b", "ob1": "#66a182", "ucx": "#2e4057", "mpich": "#8d96a3",
            "by hand": "#edae49", "limit": "#000000"}
+
+
+MISSING = (f"matplotlib is not there for {sys.executable} "
+           "(Debian's package python3-matplotlib is for /usr/bin/python3)")
 
 
 def available():
