@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "hca/gather_for_peer.hpp"
+#include "hca/peer_distance.hpp"
 #include "hca/scatter_from_peer.hpp"
 #include "hca/status.hpp"
 #include "tests/memory.hpp"
@@ -480,9 +481,10 @@ TEST(Layout, AColumnTakesTheSameMemoryWhateverItsLength) {
   EXPECT_EQ(Layout::strided(0, 8, few)->footprint(), Layout::strided(0, 8, many)->footprint());
 }
 
-TEST(GatherForPeer, IsAGatherFromAnyOffsetOfAnyLength) {
+/// Rows of 24 bytes; blocks of 23 are as good as one stream.
+void gather_for_peer_is_a_gather() {
   const std::array<Dimension, 1> rows{{{9000, 24}}};
-  for (const std::uint64_t block : {std::uint64_t{3}, std::uint64_t{8}}) {
+  for (const std::uint64_t block : {std::uint64_t{3}, std::uint64_t{8}, std::uint64_t{23}}) {
     const LayoutPtr column = Layout::strided(0, block, rows);
     Memory memory(*column);
     Random random(block);
@@ -497,6 +499,19 @@ TEST(GatherForPeer, IsAGatherFromAnyOffsetOfAnyLength) {
       EXPECT_EQ(got, expected) << test::seed_note(block) << ", " << length << " from " << offset;
     }
   }
+}
+
+TEST(GatherForPeer, IsAGatherFromAnyOffsetOfAnyLengthApart) {
+  gather_for_peer_is_a_gather();
+}
+
+TEST(GatherForPeer, IsAGatherFromAnyOffsetOfAnyLengthClose) {
+  constexpr unsigned own_cache = 20;
+  for (int i = 0; i < 8; ++i) peer_distance().note(own_cache);
+  ASSERT_TRUE(peer_distance().is_close());
+  gather_for_peer_is_a_gather();
+  constexpr unsigned other_cache = 300;
+  for (int i = 0; i < 8; ++i) peer_distance().note(other_cache);
 }
 
 TEST(ScatterFromPeer, IsAScatterToAnyOffsetOfAnyLength) {
