@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <utility>
 
+#include "hca/emu/device_file.hpp"
 #include "tools/peer_read.hpp"
 
 namespace weft::tools {
@@ -137,6 +139,17 @@ Finding check_shared_memory() {
   return good(fmt::format("/dev/shm is writable, {} MiB left", free_mib));
 }
 
+/// Opens the device as ranks will, and gives it back.
+Finding check_device(const std::string& device) {
+  try {
+    const hca::emu::DeviceFile opened(device);
+    return good("the device opens: " + hca::emu::DeviceFile::path_of(device));
+  } catch (const std::exception& error) {
+    return problem(fmt::format("the device does not open: {}", error.what()),
+                   "correct or unset what it names, or take another device: UCX_WEFT_DEVICE=NAME");
+  }
+}
+
 Finding check_peer_read() {
   switch (try_peer_read()) {
     case PeerRead::allowed:
@@ -239,15 +252,16 @@ Findings check_ucx_settings(const Settings& settings) {
   return findings;
 }
 
-Findings check_machine() {
-  return {check_shared_memory(), check_peer_read(), check_processors()};
+Findings check_machine(const std::string& device) {
+  return {check_shared_memory(), check_device(device), check_peer_read(), check_processors()};
 }
 
-Findings check_environment(const Settings& settings, const Installation& installation) {
+Findings check_environment(const Settings& settings, const Installation& installation,
+                           const std::string& device) {
   Findings all;
   for (const auto& part :
        {check_libraries(), check_installation(settings, installation),
-        check_open_mpi_settings(settings), check_ucx_settings(settings), check_machine()}) {
+        check_open_mpi_settings(settings), check_ucx_settings(settings), check_machine(device)}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -22,14 +22,16 @@ struct Finding {
 
 using Findings = std::vector<Finding>;
 
-/// All checks in the order in which they matter.
-Findings check_environment(const Settings& settings, const Installation& installation);
+/// All checks in the order in which they matter. `device`: the name of the emulated device.
+Findings check_environment(const Settings& settings, const Installation& installation,
+                           const std::string& device);
 
 // The parts, for tests.
 Findings check_libraries();
 Findings check_installation(const Settings& settings, const Installation& installation);
 Findings check_open_mpi_settings(const Settings& settings);
 Findings check_ucx_settings(const Settings& settings);
-Findings check_machine();
+/// Opens the device for a moment.
+Findings check_machine(const std::string& device);
 
 }  // namespace weft::tools

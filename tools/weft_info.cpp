@@ -35,11 +35,12 @@ const char* label(Finding::Level level) {
 }
 
 /// Returns how many problems there are.
-int print_check() {
+int print_check(const std::string& device) {
   fmt::print("why is my message not offloaded?\n");
   int problems = 0;
-  for (const Finding& finding : weft::tools::check_environment(
-           weft::tools::Settings::of_process(), weft::tools::Installation::of_this_program())) {
+  for (const Finding& finding :
+       weft::tools::check_environment(weft::tools::Settings::of_process(),
+                                      weft::tools::Installation::of_this_program(), device)) {
     fmt::print("  {:<8}{}\n", label(finding.level), finding.text);
     if (!finding.advice.empty()) fmt::print("  {:<8}-> {}\n", "", finding.advice);
     problems += finding.level == Finding::Level::problem ? 1 : 0;
@@ -74,7 +75,7 @@ int main(int argc, char** argv) {
   }
   try {
     if (!options.only_check) fmt::print("{}\n", weft::tools::device_report(options.device));
-    if (!options.only_device && print_check() > 0) return 1;
+    if (!options.only_device && print_check(options.device) > 0) return 1;
   } catch (const std::exception& error) {
     fmt::print(stderr, "weft-info: {}\n", error.what());
     return 1;

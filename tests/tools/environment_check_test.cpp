@@ -85,7 +85,8 @@ TEST(Installation, MovesWithItsPrefix) {
 
 TEST(Machine, PeerReadLeavesNoProcessBehind) {
   EXPECT_NE(try_peer_read(), PeerRead::unknown);
-  EXPECT_EQ(check_machine().size(), 3u);
+  EXPECT_EQ(check_machine("test-check").size(), 4u);
+  EXPECT_EQ(problems(check_machine("test/check")), problems(check_machine("test-check")) + 1);
 }
 
 }  // namespace
