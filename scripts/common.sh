@@ -22,6 +22,16 @@ die() {
   exit 1
 }
 
+# no_options WHAT-IT-DOES ARGUMENT...: ends the script unless there is no argument.
+no_options() {
+  local about=$1
+  shift
+  [[ $# -eq 0 ]] && return
+  echo "Usage: scripts/${0##*/}   (no options; $about)"
+  [[ $* == --help ]] || die "no option is known but --help: $*"
+  exit 0
+}
+
 # install_packages NAME...: those that are missing, by apt-get.
 install_packages() {
   local missing=() package

@@ -1,5 +1,6 @@
 """Who is compared: each a command that prints the program's JSON lines."""
 
+import argparse
 import json
 import os
 import shutil
@@ -27,6 +28,19 @@ def mpich(ranks):
 def environment(**more):
     """Of a run: as root too, and with what is asked for."""
     return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", **more)
+
+
+NAMES = ("weft", "weft async", "ob1", "ucx", "mpich", "by hand", "limit")
+
+
+def contender_names(text):
+    """An option's value as a list of names, for argparse."""
+    names = text.split(",")
+    for name in names:
+        if name not in NAMES:
+            raise argparse.ArgumentTypeError(
+                f"no contender is called '{name}'; there are {', '.join(NAMES)}")
+    return names
 
 
 class Contender:

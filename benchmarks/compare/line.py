@@ -7,6 +7,7 @@ import time
 
 from .contenders import all_contenders
 from .progress import progress
+from .report import FIRST_CONTIGUOUS
 
 PAUSE = 2  # seconds
 
@@ -22,7 +23,7 @@ class Line:
 
     def microseconds(self):
         """8 bytes one way between two processes that share memory, without MPI."""
-        rows = self.loop.run(["--only", "101", "--milliseconds", "2"], timeout=60)
+        rows = self.loop.run(["--only", str(FIRST_CONTIGUOUS), "--milliseconds", "2"], timeout=60)
         return rows[0]["seconds"] * 1e6
 
     def fits(self):
